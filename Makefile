@@ -5,13 +5,15 @@
 # make test-contracts  what is written for annotation tools, checked by their own validators, in an environment of its own
 # make test-browser  the report in a browser, in an environment of its own; installs Chromium where it may
 # make test-spark  Spark: the JVM (classic and Connect) and pysail, in environments of their own; installs Java where it may
+# make test-slow   the tests of more than about three seconds
 # make mutants     inserts faults into the code, one at a time; the named tests must detect each
-# make test-machines  the numerical tests with the instruction sets of other processors (eight minutes)
+# make test-processors  the numerical tests with the instruction sets of other processors (eight minutes)
 # make lint        ruff and mypy
 # make bench       speed and memory compared with other packages (minutes; installs them)
 # make bench-huge  a billion labels out of core under 4 GB of memory (a quarter of an hour; 4.3 GB of disk, removed again)
 # make pages       the pages and figures of docs/results, from templates and stored rows; measures nothing
 # make learners    accuracy of all methods with features on real crowds (half an hour; an interrupted run resumes)
+# make clean       removes the environments and what was built
 
 PYTHON ?= python3
 VENV := .venv
@@ -28,25 +30,12 @@ MANYHANDS_DATA ?= $(abspath $(wildcard ../shared/data))
 export MANYHANDS_DATA
 
 # Markers are explained in pyproject.toml; each has a target below.
-MARKED := slow or browser or spark or documents or wheels or contracts or peers or machines
+MARKED := slow or browser or spark or contracts
 PYTEST = $(BIN)/python -m pytest -q -n auto --dist worksteal --durations=20
 # A target that hangs ends after this many minutes; without `timeout` (macOS) there is no limit.
 within = $(if $(shell command -v timeout),timeout --kill-after=10s $(1)m)
 
-# A part of the tests of every package: one network method stands for all of them.
-FAST := $(addprefix tests/,test_layers.py test_source.py test_mutants.py test_compiled.py test_annotations.py \
-	test_encoding.py test_sorting.py test_heldout.py test_estimator.py test_options.py test_spelling.py \
-	validation writing noise em/test_kernels.py em/test_driver.py em/test_priors.py em/test_decisions.py \
-	aggregation/test_dawid_skene.py aggregation/test_majority_vote.py aggregation/test_mace.py \
-	metrics/test_truth.py scorecards/test_leave_one_out.py simulate/test_workers.py linear datasets/test_labels.py \
-	io/read/test_row_filtering.py io/read/test_times.py io/read/test_json_files.py io/write/test_results.py \
-	io/write/test_write_back.py io/features/test_tfidf.py io/formats/test_long.py io/formats/test_wide.py \
-	persistence/test_models.py model_selection workflows cli/test_aggregate.py reproduce/test_verdicts.py \
-	nn/test_losses.py nn/test_worker_layers.py nn/test_batches.py classifiers/test_spee_lfc.py \
-	representation/test_label_confidence.py testing trust/test_answers.py trust/test_intervals.py report/test_report.py \
-	sharded/test_passes.py)
-
-.PHONY: demo test test-fast test-all test-slow test-contracts test-browser test-spark test-machines mutants lint bench bench-huge pages learners clean
+.PHONY: demo test test-fast test-all test-slow test-contracts test-browser test-spark test-processors mutants lint bench bench-huge pages learners clean
 .DEFAULT_GOAL := test
 
 # The package alone, without torch and test tools: all that the demo needs.
@@ -68,15 +57,15 @@ demo: $(VENV)/base
 	$(BIN)/manyhands demo -o demo --force
 
 test-fast: $(VENV)/ready
-	$(call within,5) $(PYTEST) -m "not ($(MARKED))" $(FAST)
+	$(call within,5) $(PYTEST) -m "fast and not ($(MARKED))" tests
 
 test: $(VENV)/ready lint
-	$(call within,20) $(PYTEST) -m "not ($(MARKED))"
+	$(call within,30) $(PYTEST) -m "not ($(MARKED))"
 
 test-all: test test-slow test-contracts test-browser test-spark mutants
 
 test-slow: $(VENV)/ready
-	$(call within,15) $(PYTEST) -m slow
+	$(call within,25) $(PYTEST) -m slow
 
 $(CONTRACTS)/ready: pyproject.toml constraints.txt setup.py $(wildcard src/manyhands/_*.[ch])
 	test -x $(CONTRACTS)/bin/python || $(PYTHON) -m venv $(CONTRACTS)
@@ -121,20 +110,20 @@ on_spark = MANYHANDS_SPARK=$(1) $(call within,$(2)) $(3)/bin/python -m pytest -q
 
 # One engine at a time: each uses all cores. Where no Java can be installed, one line says so; in CI that is a failure.
 test-spark: $(SPARK)/ready $(SAIL)/ready
-	$(call on_spark,sail,4,$(SAIL))
+	$(call on_spark,sail,8,$(SAIL))
 	@command -v java > /dev/null || { apt-get update && apt-get install -y --no-install-recommends \
 		openjdk-17-jre-headless || apt-get install -y --no-install-recommends default-jre-headless; } > /dev/null 2>&1 || true
 	@if ! command -v java > /dev/null; then \
 		echo "spark on the JVM: 0 passed, $(if $(CI),1,0) failed, $(if $(CI),0,1) skipped (Java cannot be installed here)"; \
 		exit $(if $(CI),1,0); \
 	fi; \
-	$(call on_spark,classic,10,$(SPARK)) && $(call on_spark,connect,8,$(SPARK))
+	$(call on_spark,classic,15,$(SPARK)) && $(call on_spark,connect,12,$(SPARK))
 
 mutants: $(VENV)/ready
-	$(call within,20) $(BIN)/python tests/mutants.py -j 2
+	$(call within,25) $(BIN)/python tests/mutants.py -j 2
 
-test-machines: $(VENV)/ready
-	$(call within,60) $(BIN)/python tests/machines.py
+test-processors: $(VENV)/ready
+	$(call within,60) $(BIN)/python tests/processors.py
 
 lint: $(VENV)/ready
 	$(BIN)/ruff check .

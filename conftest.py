@@ -8,11 +8,11 @@ import pytest
 
 from manyhands.exceptions import MissingExtraError
 
-NO_TORCH = "torch is not installed: pip install 'manyhands[learn]'"
+NO_TORCH = "torch is not installed: pip install 'manyhands[learn]' torch==2.13.0"
 _SENTENCE = "needs torch, which is not installed"
 
 # Without PyArrow, which comes with the extra `spark`, what runs on Spark's executors cannot be imported.
-_ON_EXECUTORS = ("blocks", "executor_tasks")
+_ON_EXECUTORS = ("executors",)
 collect_ignore = [] if find_spec("pyarrow") else [f"src/manyhands/spark/{name}.py" for name in _ON_EXECUTORS]
 collect_ignore += [] if find_spec("pyspark") else ["tests/spark/executor_program.py"]
 

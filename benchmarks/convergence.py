@@ -15,10 +15,9 @@ from typing import Any
 from manyhands import Annotations
 from manyhands.em.confusion_em import ConfusionEM
 from manyhands.em.driver import run_em
-from manyhands.em.kernels import pack
-from manyhands.em.label_source import PackedLabels
+from manyhands.em.kernels import PackedLabels, pack
+from manyhands.em.noise import ConfusionNoise
 from manyhands.em.priors import EstimatedPrior
-from manyhands.noise.confusion import ConfusionNoise
 
 CLOSE = 1e-6
 MANY = 4000

@@ -19,7 +19,7 @@ from accuracy import REAL, _read
 from shared_errors import ATTACKS, INDEPENDENT, SHARED, panels
 
 import manyhands as mh
-from manyhands.aggregation.crowd_power import CROWD_POWER, raise_to
+from manyhands.aggregation.tempering import CROWD_POWER, raise_to
 
 RULES = ("always", "supported", "never")
 SEEDS = range(7000, 7005)
@@ -70,7 +70,7 @@ def map_power(posterior: np.ndarray, truth: np.ndarray) -> float:
     grid = np.exp(np.linspace(np.log(0.1), np.log(3), 120))
     seen = truth >= 0
     loss = [_log_loss(raise_to(posterior, w), truth) * seen.sum() for w in grid]
-    return float(grid[np.argmin(loss + 0.5 * ((np.log(grid) - np.log(0.64)) / PRIOR_SPREAD) ** 2)])
+    return float(grid[np.argmin(loss + 0.5 * ((np.log(grid) - np.log(CROWD_POWER)) / PRIOR_SPREAD) ** 2)])
 
 
 def _log_loss(posterior: np.ndarray, truth: np.ndarray) -> float:

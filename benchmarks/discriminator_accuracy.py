@@ -15,8 +15,7 @@ import numpy as np
 import torch
 
 from manyhands import CrowdInG, datasets
-from manyhands.classifiers.crowding.game import Game
-from manyhands.nn.item_worker_pairs import Pairs
+from manyhands.classifiers.crowding_game import Game, Pairs
 
 _PAIRS = 6000
 _EPOCHS = (0, 1, 5, 20, 40)

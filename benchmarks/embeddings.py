@@ -23,9 +23,8 @@ from sklearn.linear_model import LogisticRegressionCV
 
 from manyhands import MajorityVote, NeuCrowd, datasets
 from manyhands.annotations import Annotations
-from manyhands.nn.metric_losses import safe_sqrt, tuplet_losses
-from manyhands.representation.neucrowd.member_training import robust_anchor
-from manyhands.representation.neucrowd.tuplets import Pool
+from manyhands.nn.losses import safe_sqrt, tuplet_losses
+from manyhands.representation.neucrowd_training import Pool, robust_anchor
 
 SWITCHES = {
     "NeuCrowd": {},

@@ -12,7 +12,8 @@ import time
 
 from choosing import make_crowd
 
-from manyhands import CrowdInG, CrowdLayer
+from manyhands import CrowdInG
+from manyhands.classifiers import CrowdLayer
 
 
 def seconds(method, X, votes) -> float:  # type: ignore[no-untyped-def]

@@ -19,9 +19,9 @@ import numpy as np
 from huge_crowd import HugeCrowd
 
 from manyhands import DawidSkene
-from manyhands.noise import safe_log
-from manyhands.sharded.code_files import CodeFolder, CodeFolderWriter
-from manyhands.sharded.fits import fit
+from manyhands.em.noise import safe_log
+from manyhands.sharded.code_folder import CodeFolder, CodeFolderWriter
+from manyhands.sharded.fit import fit
 from manyhands.sharded.passes import em_pass
 
 _MIN_COUNT = 100.0  # expected labels of a worker on a class from which on a row of the matrix is compared

@@ -25,7 +25,8 @@ import torch
 from learner_settings import CANDIDATES, Candidate
 from sklearn.linear_model import LogisticRegression
 
-from manyhands import Annotations, TwoStage, datasets, metrics, model_selection
+from manyhands import Annotations, compare, datasets, metrics
+from manyhands.classifiers import TwoStage
 from manyhands.exceptions import CrowdWarning
 
 RESULTS = Path(__file__).parent / "results"
@@ -112,7 +113,7 @@ def _measure(crowd: Crowd, title: str, candidate: Candidate, n_seeds: int) -> Ro
 
 def _heldout_score(crowd: Crowd, candidate: Candidate, choice: int) -> Row:
     """Held-out log-likelihood of a setting."""
-    result = model_selection.compare([candidate.make(choice, 0)], crowd.votes, crowd.X, random_state=0)
+    result = compare.compare([candidate.make(choice, 0)], crowd.votes, crowd.X, random_state=0)
     return {"heldout": float(result.mean[0])}
 
 

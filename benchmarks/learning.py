@@ -27,8 +27,8 @@ from learning_peers import PEERS
 from torch.nn import functional as F
 
 from manyhands import Annotations, registry
+from manyhands._core.progress import listening
 from manyhands.nn.backbones import mlp
-from manyhands.progress import listening
 
 N_ITEMS, N_FEATURES, N_CLASSES, PER_ITEM, BATCH, N_EPOCHS = 10_000, 512, 8, 5, 512, 5
 CROWDS = 100, 1000

@@ -27,8 +27,8 @@ import polars as pl
 from data import make_triples
 
 from manyhands import Annotations
-from manyhands.io.read.text_encoding import code_columns
-from manyhands.repeated_pairs import keep_one
+from manyhands.annotations import keep_one
+from manyhands.io.judgements import code_columns
 
 N_LABELS, N_CLASSES = 10_000_000, 8
 JSON_BYTES = 100_000_000
@@ -51,7 +51,7 @@ def codes_alone(path: Path) -> int:
     if not keep.all():
         codes = [column[keep] for column in codes]
     ids = [coded.pop(0).values.to_numpy() for _ in COLUMNS]
-    return Annotations._from_codes(codes, ids).n_annotations
+    return Annotations.from_codes(codes, ids).n_annotations
 
 
 def pandas(path: Path) -> int:

@@ -4,8 +4,8 @@
 
 Prints the table of docs/results/panels.md. One person after the other is left out; the labels of that person are
 compared with the labels that a method infers from the other people, from the models, and from both; at last from both
-with the models down-weighted to the votes that they are worth (`mh.down_weight_families`). All are compared on the same
-items: those that another person labelled too.
+with the models down-weighted to the votes that they are worth (`mh.trust.down_weight_families`). All are compared on
+the same items: those that another person labelled too.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 import manyhands as mh
 from manyhands import registry
 from manyhands.io import read_export
-from manyhands.trust.worker_kinds import MACHINE
+from manyhands.trust.machines import MACHINE
 
 SETS = ("cebab_stars", "10k_prompts", "framing", "lgbteen", "wax")
 METHODS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -73,7 +73,7 @@ def leave_one_out(
         both = annotations.keep(~own)
         names = annotations.worker_ids
         families = {"humans": names[~is_machine].tolist(), "machines": names[is_machine].tolist()}
-        weighted = mh.down_weight_families(both, families)
+        weighted = mh.trust.down_weight_families(both, families)
         inferred = {"people": infer(others), "models": from_models, "both": infer(both), CROWDS[-1]: infer(weighted)}
         for at in np.flatnonzero(own):
             item, label = annotations.item[at], annotations.label[at]

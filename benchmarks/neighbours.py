@@ -13,7 +13,7 @@ from importlib.util import find_spec
 import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
-from manyhands.classifiers.iced.synthesis import synthetic_points
+from manyhands.classifiers.iced import synthetic_points
 
 K, N_KNOWN, N_ASKED, N_DIMENSIONS = 5, 5_000, 20_000, 64
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 import manyhands as mh
-from manyhands.em.grades import median_grades
+from manyhands.em.decisions import median_grades
 from manyhands.em.kernels import vote_share
 
 SETS = ("agg/web", "agg/s_rel", "agg/s_rel, grades 0 to 2", "panels/cebab_stars", "panels/10k_prompts")

@@ -8,16 +8,17 @@ Files in docs/results/reproduced of tables that do not exist any more are remove
 import sys
 from pathlib import Path
 
+from page_templates import REPRODUCED, render_documents
+
 from manyhands.reproduce import table_names
-from manyhands.reproduce.result_pages import REPRODUCED, render_documents
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "results"
 
 
 def main() -> int:
     names = tuple(sys.argv[1:])
-    found = render_documents(FOLDER)
-    for name, content in found.files.items():
+    documents = render_documents(FOLDER)
+    for name, content in documents.files.items():
         path = FOLDER / name
         if names and not path.name.startswith(names):
             continue
@@ -25,27 +26,27 @@ def main() -> int:
             path.parent.mkdir(exist_ok=True)
             path.write_bytes(content)
             print(f"wrote {name}")
-    for name in removed(found.files):
+    for name in removed(documents.files):
         print(f"removed {name}")
         (FOLDER / name).unlink()
-    for problem in found.problems:
+    for problem in documents.problems:
         print(problem, file=sys.stderr)
-    return int(any(".j2:" in problem for problem in found.problems))
+    return int(any(".j2:" in problem for problem in documents.problems))
 
 
 def removed(files) -> list[str]:
     """Files of tables that do not exist any more, and figures that their table does not have any more."""
     existing = {name.replace("/", "-") for name in table_names()}
     rendered = {name.removeprefix(f"{REPRODUCED}/").removesuffix(".md") for name in files if name.endswith(".md")}
-    found = []
+    outdated = []
     for path in sorted((FOLDER / REPRODUCED).iterdir()):
         name = f"{REPRODUCED}/{path.name}"
         owner = max(
             (one for one in existing if path.stem == one or path.stem.startswith(f"{one}-")), default="", key=len
         )
         if name not in files and not path.stem.startswith("leaderboard") and (not owner or owner in rendered):
-            found.append(name)
-    return found
+            outdated.append(name)
+    return outdated
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from mixed_panels import mixture_table
 
 import manyhands as mh
 from manyhands.io import read_export
-from manyhands.trust.worker_kinds import MACHINE, groups_of
+from manyhands.trust.machines import MACHINE, groups_of
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "results" / "panels.md"
 SETS = ("cebab_stars", "10k_prompts", "framing", "lgbteen", "wax")
@@ -47,7 +47,7 @@ MIXED = """
 
 One person after the other is left out, and the labels of that person are compared with the labels inferred from the
 other people, from the six models, and from both (share of equal labels; `benchmarks/mixed_panels.py`). In the column
-"both, weighted" the models have the weights of `mh.down_weight_families` (`manyhands aggregate --down-weight`).
+"both, weighted" the models have the weights of `mh.trust.down_weight_families` (`manyhands aggregate --down-weight`).
 
 """
 AFTER = """
@@ -80,7 +80,7 @@ def alt_tests() -> list[str]:
         machines = [worker for worker, known in reading.kinds.items() if known.kind == MACHINE]
         for level in ("nominal", "interval") if name in ORDERED else ("nominal",):
             options: dict[str, Any] = {"level": level}
-            by_epsilon = [mh.alt_test(reading.annotations, machines, epsilon=e, **options) for e in EPSILONS]
+            by_epsilon = [mh.trust.alt_test(reading.annotations, machines, epsilon=e, **options) for e in EPSILONS]
             for tests in zip(*by_epsilon):
                 rates = [f"**{t.winning_rate:.2f}**" if t.passes else f"{t.winning_rate:.2f}" for t in tests]
                 one = tests[0]
@@ -95,7 +95,7 @@ def effective() -> list[str]:
     for name in SETS:
         reading = read(name)
         groups = groups_of(reading.annotations.worker_ids.tolist(), reading.kinds)
-        for group in mh.effective_votes(reading.annotations, groups):
+        for group in mh.trust.effective_votes(reading.annotations, groups):
             r = f"{group.correlation:.2f} ({group.correlation_low:.2f} to {group.correlation_high:.2f})"
             worth = f"{group.effective_votes:.1f} ({group.low:.1f} to {group.high:.1f})"
             rows.append([name, group.group, str(group.n_workers), f"{group.votes:.1f}", r, worth])

@@ -13,7 +13,7 @@ import numpy as np
 
 from manyhands import SelfCrowd
 from manyhands.reproduce import load_table
-from manyhands.reproduce.splits import make_part
+from manyhands.reproduce.cells import make_part
 
 
 def main() -> None:

@@ -11,9 +11,13 @@ import platform
 import statistics
 import subprocess
 import sys
+import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from data import make_triples
 
 HERE = Path(__file__).parent
 PROCESSES = 3
@@ -99,7 +103,11 @@ def bound() -> None:
         _row(k, f"{least:.2f}", *cells)
 
 
-_INSTRUCTION_SETS = "import json; from manyhands import kernels; print(json.dumps(kernels._fused.instruction_sets()))"
+_INSTRUCTION_SETS = """
+import json
+from manyhands.em import kernels
+print(json.dumps(kernels._fused.instruction_sets()))
+"""
 
 
 def memory() -> None:
@@ -147,6 +155,59 @@ def start_up() -> None:
     table.unlink()
 
 
+def files() -> None:
+    """From a CSV file of text to one of labels: whole processes, imports included. crowd-kit reads it with pandas, fits
+    Dawid-Skene as it does by default, and writes the labels; `manyhands aggregate` also rates every worker and writes
+    what it found of them. `--version` is the start of the program alone."""
+    _title("From a file to labels", files)
+    _row("labels", "classes", "what", "wall s", "CPU s", "crowd-kit's wall", "crowd-kit's CPU")
+    _row(*["---"] * 7)
+    ours = [sys.executable, "-m", "manyhands"]
+    for n, k in ((100_000, 4), (1_000_000, 4)):
+        with tempfile.TemporaryDirectory() as folder:
+            table, out = Path(folder) / "labels.csv", Path(folder) / "out"
+            _write_table(table, n, k)
+            aggregate = [*ours, "aggregate", str(table), "-o", str(out), "--force", "-q"]
+            jobs = {
+                "crowd-kit, Dawid-Skene": [
+                    sys.executable,
+                    "-c",
+                    _PEER_ON_FILE,
+                    str(table),
+                    str(out.with_suffix(".csv")),
+                ],
+                "manyhands aggregate": aggregate,
+                "manyhands aggregate -m dawid-skene": [*aggregate, "-m", "dawid-skene"],
+                "manyhands --version": [*ours, "--version"],
+            }
+            found = {what: _median_seconds(job) for what, job in jobs.items()}
+        theirs = found["crowd-kit, Dawid-Skene"]
+        for what, times in found.items():
+            ratios = [f"{their / our:.1f}x" for their, our in zip(theirs, times)]
+            _row(f"{n:,}", k, what, *(f"{t:.2f}" for t in times), *ratios)
+
+
+_PEER_ON_FILE = """
+import sys
+import pandas
+from crowdkit.aggregation import DawidSkene
+labels = DawidSkene().fit_predict(pandas.read_csv(sys.argv[1]))
+labels.rename("label").to_csv(sys.argv[2])
+"""
+
+
+def _write_table(path: Path, n_labels: int, n_classes: int) -> None:
+    """The crowd of `data.make_triples` as text; a worker's repeated answers to an item stay out."""
+    import polars as pl
+
+    names = zip(("task", "worker", "label"), ("item", "w", "class"), make_triples(n_labels, n_classes), (7, 5, 1))
+    columns = {
+        column: pl.format(f"{name}{{}}", pl.Series(codes).cast(pl.String).str.zfill(width))
+        for column, name, codes, width in names
+    }
+    pl.select(**columns, eager=True).unique(["task", "worker"], keep="first", maintain_order=True).write_csv(path)
+
+
 SECTIONS: dict[str, Callable[[], None]] = {
     "peers": peers,
     "glad": glad,
@@ -155,6 +216,7 @@ SECTIONS: dict[str, Callable[[], None]] = {
     "memory": memory,
     "passes": passes,
     "start-up": start_up,
+    "files": files,
 }
 
 
@@ -171,6 +233,16 @@ def _output(*command: str, **env: str) -> str:
     if done.returncode:
         sys.exit(f"{' '.join(command)} failed:\n{done.stderr}")
     return done.stdout.strip().splitlines()[-1]
+
+
+def _median_seconds(command: list[str]) -> tuple[float, float]:
+    """Wall and CPU seconds of a command: medians over several processes, each for itself."""
+    wall, cpu = [], []
+    for _ in range(PROCESSES):
+        begin = time.perf_counter()
+        cpu.append(_cpu_seconds(command))
+        wall.append(time.perf_counter() - begin)
+    return statistics.median(wall), statistics.median(cpu)
 
 
 def _cpu_seconds(command: list[str]) -> float:

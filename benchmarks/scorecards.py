@@ -1,6 +1,6 @@
 """Scorecards put to the test: do the intervals hold, are bad workers found, are honest ones left alone?
 
-    MANYHANDS_DATA=FOLDER python benchmarks/scorecards.py [coverage] [flags] [enough] [alarms] [real] [speed] [--tuning]
+    MANYHANDS_DATA=DIR python benchmarks/scorecards.py [coverage] [alerts] [enough] [alarms] [real] [speed] [--tuning]
 
 Prints Markdown. Constants were chosen on the seeds of `--tuning`; without it, seeds that were never looked at before.
 The posterior is that of the default method.
@@ -84,25 +84,25 @@ def _misses(n_items: int, n_workers: int, n_classes: int, n_each: int, more: dic
     return np.stack([crowd.is_bad, ~above & ~below, above, below, width, cards.accuracy - truth], axis=1)
 
 
-def flags() -> None:
-    """Honest accuracy .6 to .95, five labels per item, the first five seeds. Cells: recall of the attack's own flag /
+def alerts() -> None:
+    """Honest accuracy .6 to .95, five labels per item, the first five seeds. Cells: recall of the attack's own alert /
     bad workers with any accusation / bad workers of whom it cannot be told / precision of all accusations. The worker
     whom copycats copy counts as one of them: who copies whom cannot be seen."""
-    _title("Bad workers found", flags.__doc__)
+    _title("Bad workers found", alerts.__doc__)
     setups = [(k, n) for k in (2, 4) for n in (50, 15)]
     _row("attack", "share", *(f"{k} classes, {n} labels each" for k, n in setups))
     _row(*["---"] * 6)
-    for attack, flag in ATTACKS.items():
+    for attack, alert in ATTACKS.items():
         for share in (0.2, 0.4):
-            _row(attack, f"{share:.0%}", *(_found(attack, flag, share, k, n) for k, n in setups))
+            _row(attack, f"{share:.0%}", *(_found(attack, alert, share, k, n) for k, n in setups))
 
 
-def _found(attack: str, flag: str, share: float, n_classes: int, n_labels: int) -> str:
+def _found(attack: str, alert: str, share: float, n_classes: int, n_labels: int) -> str:
     own, accused, unknown, is_bad = [], [], [], []
     for seed in SEEDS[:5]:
         crowd = _crowd(attack, share, n_classes, n_labels, seed)
         cards = _score(crowd.annotations)
-        own.append(cards.flagged(flag))
+        own.append(cards.flagged(alert))
         accused.append(_accused(cards))
         unknown.append(_unknown(cards))
         bad = crowd.is_bad.copy()
@@ -143,7 +143,7 @@ def _crowd(attack: str, share: float, n_classes: int, n_labels: int, seed: int) 
 
 
 def alarms() -> None:
-    """Crowds of honest workers only: the share with each flag. 95:5 are class shares; .6 is everybody's accuracy.
+    """Crowds of honest workers only: the share with each alert. 95:5 are class shares; .6 is everybody's accuracy.
     The first five seeds."""
     _title("False alarms", alarms.__doc__)
     names = ["random", "weak", "one-class", "inverted", "copying", "undecided", "too-few-labels"]
@@ -164,7 +164,7 @@ def alarms() -> None:
     settings["everyone labels 100, hard and easy"] = settings["everyone labels 100"] | {"kind": "glad"}
     for name, setting in settings.items():
         cards = [_score(make_crowd(**setting, random_state=seed).annotations) for seed in SEEDS[:5]]
-        shares = [np.concatenate([c.flagged(flag) for c in cards]) for flag in names]
+        shares = [np.concatenate([c.flagged(alert) for c in cards]) for alert in names]
         biased = np.concatenate([c.bias_class >= 0 for c in cards])
         _row(name, len(biased), *(_percent(s.mean()) for s in shares), _percent(biased.mean()))
 
@@ -233,7 +233,7 @@ def _score(votes: mh.Annotations) -> Scorecards:
 
 
 def _accused(cards: Scorecards) -> np.ndarray:
-    return np.array([bool(set(flags) & set(ACCUSATIONS)) for flags in cards.flags])
+    return np.array([bool(set(alerts) & set(ACCUSATIONS)) for alerts in cards.alerts])
 
 
 def _unknown(cards: Scorecards) -> np.ndarray:
@@ -272,7 +272,7 @@ def _row(*cells: object) -> None:
 if __name__ == "__main__":
     chosen = [a for a in sys.argv[1:] if not a.startswith("--")] or [
         "coverage",
-        "flags",
+        "alerts",
         "enough",
         "alarms",
         "real",

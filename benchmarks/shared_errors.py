@@ -82,6 +82,40 @@ def copies(
     return mh.Annotations.from_matrix(np.stack(columns, axis=1), classes=np.arange(n_classes)), truth
 
 
+def judges(seed: int) -> Crowd:
+    """A panel of five families of judges that share errors, few of them good; everything drawn at random.
+
+    Ordered grades: an error common to all, one of each family, thresholds of a family's own, a common shift.
+    """
+    rng = np.random.default_rng(seed)
+    n_classes, n_judges, n_items = int(rng.integers(3, 7)), int(rng.integers(12, 45)), int(rng.integers(100, 501))
+    family = rng.choice(5, n_judges, p=rng.dirichlet(np.full(5, 3.0)))
+    is_good = rng.random(n_judges) < rng.choice([0.05, 0.1, 0.2])
+    score = rng.normal(size=n_items)
+
+    def thresholds(concentration: float) -> np.ndarray:
+        return np.quantile(rng.normal(size=4000), np.cumsum(rng.dirichlet(np.full(n_classes, concentration)))[:-1])
+
+    true_scale = thresholds(rng.choice([2.0, 5.0]))
+    common = rng.uniform(0.3, 1.2) * rng.normal(size=n_items)
+    of_family = rng.uniform(0.2, 1.0) * rng.normal(size=(5, n_items))
+    own = rng.choice([0.0, 0.5, 1.0])  # how far the scale of a family is its own
+    scale = [np.sort((1 - own) * true_scale + own * thresholds(3.0)) for _ in range(5)]
+    shift, spread = rng.normal(0, 0.5), rng.uniform(0.15, 0.8)
+    columns = []
+    for judge in range(n_judges):
+        noise, bias = spread * np.exp(rng.normal(0, 0.3)), rng.normal(0, 0.2)
+        if is_good[judge]:
+            seen = score + 0.3 * common + bias / 2 + 0.35 * rng.normal(size=n_items)
+            columns.append(np.searchsorted(true_scale, seen))
+        else:
+            seen = score + common + of_family[family[judge]] + shift + bias + noise * rng.normal(size=n_items)
+            columns.append(np.searchsorted(scale[family[judge]], seen))
+    item, worker = np.repeat(np.arange(n_items), n_judges), np.tile(np.arange(n_judges), n_items)
+    label = np.stack(columns, axis=1).ravel()
+    return _annotations(item, worker, label, (n_items, n_judges, n_classes)), np.searchsorted(true_scale, score)
+
+
 def _drawn(probability: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """One class for each row of probabilities."""
     return (rng.random((len(probability), 1)) > probability.cumsum(axis=1)[:, :-1]).sum(axis=1)

@@ -64,7 +64,7 @@ def labels(n):
 
 def in_memory(path, n_passes):
     from manyhands import Annotations, DawidSkene
-    from manyhands.sharded.fits import fit
+    from manyhands.sharded.fit import fit
     from manyhands.sharded.labels import InMemoryShards
 
     table = pq.read_table(path)

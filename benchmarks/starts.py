@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from sklearn.datasets import make_classification
 
-from manyhands import Annotations, datasets, model_selection, registry
+from manyhands import Annotations, compare, datasets, registry
 from manyhands.exceptions import CrowdWarning
 
 CROWDS = ("music", "labelme", "leaves", "reports_mozilla", "cifar10s", "snow2008/rte", "weather_text")
@@ -40,7 +40,7 @@ def _heldout_scores(name: str) -> list[float]:
     data = datasets.load(name)
     X = (data.X - data.X.mean(axis=0)) / (data.X.std(axis=0) + 1e-9)
     methods = [(method, {"init": init}) for method in METHODS for init in INITS]
-    found = model_selection.compare(methods, data.annotations, X, n_folds=3, random_state=0)
+    found = compare.compare(methods, data.annotations, X, n_folds=3, random_state=0)
     return found.mean.tolist()
 
 

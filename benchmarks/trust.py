@@ -16,21 +16,17 @@ from pathlib import Path
 
 import numpy as np
 from accuracy import REAL as CROWDS
+from selecting import earlier, followed, replay
 from shared_errors import PANELS
 from trust_crowds import Fitted, load
 
 import manyhands as mh
-from manyhands.trust.answer_map import CROWD_SCALE, Consensus, tempered
-from manyhands.trust.candidates import DEFAULT
-from manyhands.trust.guarantee import random_audit, release
-from manyhands.trust.intervals import finite_interval
-from manyhands.trust.label_sets import pac_threshold
-from manyhands.trust.recalibration import choose_map, expected_accuracy
-from manyhands.trust.sampling import _allocate
-from manyhands.trust.selection import MIN_PROBABILITY, choose_method
+from manyhands.aggregation.tempering import CROWD_POWER
+from manyhands.trust.calibration import choose_map, expected_accuracy, finite_interval
+from manyhands.trust.guarantees import pac_threshold, random_audit, release
+from manyhands.trust.selection import DEFAULT, Consensus, tempered
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "trust.md"
-THRESHOLDS = (0.0, 0.6, 0.7, 0.8, 0.9, 0.95)
 
 
 def main() -> None:
@@ -58,63 +54,19 @@ def main() -> None:
 # Which method: contested items
 
 
-def draw_answers(crowd: Fitted, n: int, kind: str, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of the answered items, and the weight of each."""
-    if kind == "random":
-        rows = rng.permutation(len(crowd.truth))[:n]
-        return rows, np.ones(len(rows))
-    pools = [np.flatnonzero(crowd.stratum == k) for k in (0, 1)]
-    if not sum(map(len, pools)):
-        return np.zeros(0, int), np.zeros(0)
-    sizes = _allocate([len(pool) for pool in pools], n)
-    rows = np.concatenate([rng.choice(pool, size, replace=False) for pool, size in zip(pools, sizes)])
-    weight = np.concatenate([np.full(size, len(pool) / size) for pool, size in zip(pools, sizes) if size])
-    return rows, weight / weight.mean()
-
-
-def selected(crowd: Fitted, n: int, kind: str, draws: int) -> np.ndarray:
-    """Accuracy of the method that is followed, (n_draws, n_thresholds)."""
-    accuracy = {name: float(np.mean(code == crowd.truth)) for name, code in crowd.labels.items()}
-    found = np.zeros((draws, len(THRESHOLDS)))
-    for seed in range(draws):
-        rows, weight = draw_answers(crowd, n, kind, np.random.default_rng(seed))
-        if not len(rows):
-            found[seed] = accuracy[DEFAULT]
-            continue
-        said = {name: code[rows] for name, code in crowd.labels.items()}
-        choice = choose_method(said, crowd.truth[rows], weight)
-        for k, least in enumerate(THRESHOLDS):
-            found[seed, k] = accuracy[choice.best if choice.probability >= least else DEFAULT]
-    return found
-
-
 def method_table(crowds: list[Fitted], panels: list[Fitted], draws: int) -> str:
-    shipped = THRESHOLDS.index(MIN_PROBABILITY)
     lines = ["| answers | accuracy, crowds / panels | regret to the best method, points | worst set against the vote |"]
     lines.append("|---|---|---|---|")
     default = [[float(np.mean(c.labels[DEFAULT] == c.truth)) for c in group] for group in (crowds, panels)]
     lines.append(_method_row("none: the default", (crowds, panels), default))
     for n, kind in [(20, "random"), (10, "contested"), (20, "contested"), (40, "contested")]:
-        found = [[selected(crowd, n, kind, 2 * draws) for crowd in group] for group in (crowds, panels)]
-        means = [[one[:, shipped].mean() for one in group] for group in found]
-        lines.append(_method_row(f"{n} {kind}", (crowds, panels), means))
-        if (n, kind) == (20, "contested"):
-            chosen = _leave_family_out(crowds + panels, found[0] + found[1])
-            split = [chosen[: len(crowds)], chosen[len(crowds) :]]
-            lines.append(
-                _method_row("20 contested, what is thin chosen on the other families", (crowds, panels), split)
-            )
+        for rule, named in ((earlier, ", the rule before"), (followed, "")):
+            if rule is followed or (n, kind) == (20, "contested"):
+                means = [
+                    [replay(crowd, n, kind, 10 * draws, rule).mean() for crowd in group] for group in (crowds, panels)
+                ]
+                lines.append(_method_row(f"{n} {kind}{named}", (crowds, panels), means))
     return "\n".join(lines)
-
-
-def _leave_family_out(crowds: list[Fitted], found: list[np.ndarray]) -> list[float]:
-    """Accuracy with the threshold that is best on all other families."""
-    means = np.array([one.mean(axis=0) for one in found])
-    result = []
-    for at, crowd in enumerate(crowds):
-        others = [k for k, other in enumerate(crowds) if other.family != crowd.family]
-        result.append(float(means[at, int(means[others].mean(axis=0).argmax())]))
-    return result
 
 
 def _method_row(name: str, groups: tuple[list[Fitted], ...], means: list[list[float]]) -> str:
@@ -147,7 +99,7 @@ def calibrated(crowd: Fitted, n: int, seed: int) -> tuple[np.ndarray, np.ndarray
     consensus = Consensus.of(crowd.posterior, crowd.share)
     rows = np.random.default_rng(seed).permutation(len(crowd.truth))
     seen, rest = rows[: min(n, len(rows) // 2)], rows[min(n, len(rows) // 2) :]
-    prior = CROWD_SCALE / crowd.power
+    prior = CROWD_POWER / crowd.power
     if not n:
         return rest, tempered(crowd.posterior.shape[1], prior).apply(consensus[rest]), [math.nan] * 4
     fitted, heldout, _ = choose_map(consensus[seen], crowd.truth[seen], np.ones(len(seen)), prior)
@@ -301,9 +253,8 @@ def draw(crowds: list[Fitted], draws: int) -> None:
     )
     left.legend(frameon=False)
     numbers = [0, 5, 10, 20, 40]
-    shipped = THRESHOLDS.index(MIN_PROBABILITY)
     for kind, marker in [("contested", "o"), ("random", "s")]:
-        values = [_mean_accuracy(crowds, n, kind, 20, shipped) for n in numbers]
+        values = [_mean_accuracy(crowds, n, kind, 20) for n in numbers]
         right.plot(numbers, values, marker=marker, markersize=4, label=f"{kind} answers")
     right.axhline(np.mean([crowd.vote for crowd in crowds]), color="0.5", linewidth=1, linestyle="--", label="vote")
     right.set(title="Accuracy of the method that is followed", xlabel="number of answers", ylabel="mean accuracy")
@@ -312,10 +263,10 @@ def draw(crowds: list[Fitted], draws: int) -> None:
     figure.savefig(DOCUMENT.with_suffix(".svg"), metadata={"Date": None})
 
 
-def _mean_accuracy(crowds: list[Fitted], n: int, kind: str, draws: int, at: int) -> float:
+def _mean_accuracy(crowds: list[Fitted], n: int, kind: str, draws: int) -> float:
     if not n:
         return float(np.mean([np.mean(crowd.labels[DEFAULT] == crowd.truth) for crowd in crowds]))
-    return float(np.mean([selected(crowd, n, kind, draws)[:, at].mean() for crowd in crowds]))
+    return float(np.mean([replay(crowd, n, kind, draws, followed).mean() for crowd in crowds]))
 
 
 def _reliability(points: np.ndarray) -> tuple[list[float], list[float]]:

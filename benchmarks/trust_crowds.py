@@ -11,8 +11,7 @@ from pathlib import Path
 import numpy as np
 
 import manyhands as mh
-from manyhands.trust.candidates import DEFAULT, fit_candidates, label_codes, vote_counts
-from manyhands.trust.sampling import strata_of
+from manyhands.trust.selection import DEFAULT, fit_candidates, label_codes, strata_of, vote_counts
 
 
 @dataclass(frozen=True)
@@ -39,6 +38,8 @@ class Fitted:
 
 def read(name: str) -> tuple[mh.Annotations, np.ndarray]:
     """Annotations, and the class code of each item's truth, -1 where it is unknown."""
+    if name.startswith(("pairs/", "functions/")):
+        return read_verdicts(Path(os.environ["MANYHANDS_DATA"]) / name)
     if not name.startswith("panels/"):
         data = mh.datasets.load(name)
         code = {label: k for k, label in enumerate(data.annotations.classes.tolist())}
@@ -62,6 +63,20 @@ def read(name: str) -> tuple[mh.Annotations, np.ndarray]:
     return votes, truth
 
 
+def read_verdicts(folder: Path) -> tuple[mh.Annotations, np.ndarray]:
+    """Pairwise verdicts, where each order of presentation is a worker, and labelling functions (items of the test)."""
+    tables = []
+    for file in ("annotations.csv", "truth.csv"):
+        with (folder / file).open(newline="", encoding="utf-8") as opened:
+            tables.append(list(csv.DictReader(opened)))
+    rows, known = tables
+    truth = {row["task"]: row["label"] for row in known if row.get("split", "test") == "test"}
+    workers = [f"{row['worker']}|{row.get('order', '')}" for row in rows]
+    votes = mh.Annotations.from_triples([row["task"] for row in rows], workers, [row["label"] for row in rows])
+    code = {label: k for k, label in enumerate(votes.classes.tolist())}
+    return votes, np.array([code.get(truth.get(item), -1) for item in votes.item_ids.tolist()])
+
+
 def load(name: str, cache: Path | None) -> Fitted:
     """Fit all candidates, or read what an earlier run kept."""
     path = None if cache is None else cache / f"{name.replace('/', '-')}.npz"
@@ -73,13 +88,22 @@ def load(name: str, cache: Path | None) -> Fitted:
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
             np.savez(path, **found)
+    return fitted(name, found)
+
+
+def fitted(name: str, found: dict[str, np.ndarray]) -> Fitted:
+    """One crowd from what `fit` returns."""
     labels = {key.removeprefix("label "): value for key, value in found.items() if key.startswith("label ")}
     rest = {key: found[key] for key in ("posterior", "share", "stratum", "truth")}
     return Fitted(name, labels, power=float(found["power"]), vote=float(found["vote"]), **rest)
 
 
 def fit(name: str) -> dict[str, np.ndarray]:
-    votes, truth = read(name)
+    return fit_crowd(*read(name))
+
+
+def fit_crowd(votes: mh.Annotations, truth: np.ndarray) -> dict[str, np.ndarray]:
+    """All candidates fitted to one crowd."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         models = fit_candidates(votes)

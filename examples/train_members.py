@@ -13,7 +13,7 @@ import torch
 import torch.distributed as dist
 
 import manyhands as mh
-from manyhands.writing import write_files
+from manyhands._core.writing import write_files
 
 
 def train(folder, members=2):
@@ -25,7 +25,7 @@ def train(folder, members=2):
     data = mh.datasets.make_blobs(400, 20, n_features=8, random_state=0)  # your own data, the same on every rank
     posteriors = torch.zeros(members, 400, len(data.annotations.classes), dtype=torch.float64)
     for member in range(rank, members, n_processes):
-        method = mh.CrowdLayer(max_epochs=10, random_state=member)
+        method = mh.classifiers.CrowdLayer(max_epochs=10, random_state=member)
         posteriors[member] = torch.from_numpy(method.fit(data.X, data.annotations, verbose=0).posterior_)
     if several:
         dist.reduce(posteriors, dst=0)  # every member is zero on all ranks but one, so the sum is exact

@@ -9,8 +9,8 @@ import warnings
 from hypothesis import strategies as st
 
 from manyhands.exceptions import CrowdWarning, ManyhandsError
-from manyhands.io.read.documents import open_document
-from manyhands.io.read.reading import read_export
+from manyhands.io.documents import open_document
+from manyhands.io.reading import read_export
 
 JUNK = [
     None,

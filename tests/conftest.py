@@ -39,14 +39,14 @@ def real_annotations():
 @pytest.fixture(params=["compiled", "plain"])
 def either_path(request, monkeypatch):
     """Run a test on the compiled pass and on the plain one."""
-    from manyhands import elementary, encoding, sorting
+    from manyhands._core import elementary, encoding
     from manyhands.em import kernels
-    from manyhands.io.read import text_encoding as coding
+    from manyhands.io import judgements
 
     if request.param == "plain":
         for module in (elementary, kernels):
             monkeypatch.setattr(module, "_fused", None)
-        for module in (coding, encoding, kernels, sorting):
+        for module in (encoding, judgements, kernels):
             monkeypatch.setattr(module, "_columns", None)
     elif kernels._fused is None:
         pytest.skip("the compiled pass was not built")

@@ -3,10 +3,9 @@
 import torch
 
 from manyhands import CrowdInG
-from manyhands.classifiers.crowding import crowding
+from manyhands.classifiers.crowding_game import Game
 from manyhands.simulate import thin
-from manyhands.testing.learners import QUICK, add_noise
-from manyhands.testing.small_crowds import feature_crowd
+from manyhands.testing.crowds import QUICK, add_noise, feature_crowd
 
 NETWORK = QUICK | {"random_state": 0}
 FEW = {"generator__epochs": 5, "discriminator__epochs": 2, "adversarial__epochs": 2, "members": 1}
@@ -32,7 +31,8 @@ def sparse_crowd(n_classes=3, n_items=60, accuracy=0.8, noise=0.0):
 def games_of(monkeypatch):
     """The list of games that fits leave before their adversarial training, which is not done."""
     games = []
-    monkeypatch.setattr(crowding, "play", lambda game, context: games.append(game) or [])
+    monkeypatch.setattr(Game, "pretrain_discriminator", lambda game: [])
+    monkeypatch.setattr(Game, "play", lambda game: games.append(game) or [])
     return games
 
 

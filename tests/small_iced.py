@@ -3,10 +3,9 @@
 import numpy as np
 
 from manyhands import ICED, Annotations
-from manyhands.classifiers.iced import outer_loop
-from manyhands.classifiers.iced.options import Synthesis, WarmUp
-from manyhands.testing.learners import QUICK, known_to
-from manyhands.testing.small_crowds import features_of
+from manyhands.classifiers import iced
+from manyhands.classifiers.iced import Synthesis, WarmUp
+from manyhands.testing.crowds import QUICK, features_of, known_to
 
 FAST = known_to(ICED(), QUICK) | {"max_epochs": 3, "warm_up": WarmUp(epochs=2), "embedding_size": 5, "random_state": 0}
 
@@ -32,13 +31,13 @@ def imbalanced(sizes=(40, 8), n_workers=5, error=0.15, seed=0):
 
 
 def loops_of(monkeypatch):
-    """A list to which every fit appends its outer loop."""
+    """A list to which every fit appends its `Rounds`."""
     seen = []
-    init = outer_loop.OuterLoop.__init__
+    init = iced.Rounds.__init__
 
     def recording(self, *arguments, **others):
         init(self, *arguments, **others)
         seen.append(self)
 
-    monkeypatch.setattr(outer_loop.OuterLoop, "__init__", recording)
+    monkeypatch.setattr(iced.Rounds, "__init__", recording)
     return seen

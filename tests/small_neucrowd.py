@@ -1,8 +1,8 @@
 """A NeuCrowd that trains in a tenth of a second."""
 
 from manyhands import NeuCrowd
-from manyhands.representation.neucrowd.options import LogisticHead, Tuplets
-from manyhands.testing.learners import QUICK
+from manyhands.representation.neucrowd_training import LogisticHead, Tuplets
+from manyhands.testing.crowds import QUICK
 
 SMALL = QUICK | {"tuplets": Tuplets(batches_per_epoch=4), "max_epochs": 8, "labels": "majority-vote", "random_state": 0}
 SMALL |= {"embedding_size": 160, "validation": 0.1, "search": None, "activation": "tanh", "warm_up": 1}

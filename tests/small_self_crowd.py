@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from manyhands import Annotations, CoNAL, CrowdLayer, SelfCrowd, SpeeLFC, TraceReg
+from manyhands import Annotations, SelfCrowd
+from manyhands.classifiers import CoNAL, CrowdLayer, SpeeLFC, TraceReg
 from manyhands.simulate import thin
-from manyhands.testing.learners import QUICK
-from manyhands.testing.small_crowds import feature_crowd, features_of
+from manyhands.testing.crowds import QUICK, feature_crowd, features_of
 
 BASES = {"crowd-layer": CrowdLayer, "conal": CoNAL, "spee-lfc": SpeeLFC, "trace-reg": TraceReg}
 NETWORK = QUICK | {"random_state": 0}

@@ -12,4 +12,4 @@ def contents(folder, names=FILES):
 def command(votes, folder):
     """A run out of core."""
     options = ["-m", "pooled-dawid-skene", "--write", "jsonl", "--write", "parquet", "--max-memory", LIMIT, "-q"]
-    return ["aggregate", str(votes / "votes.parquet"), *options, "-o", f"{folder}/out", "--cache", f"{folder}/cache"]
+    return ["aggregate", str(votes / "votes.parquet"), *options, "-o", f"{folder}/out"]

@@ -12,6 +12,8 @@ from manyhands import Annotations
 from manyhands.exceptions import AlignmentError, AnnotationError
 from strategies import annotations, triples_of
 
+pytestmark = pytest.mark.fast
+
 NFC, NFD = "\u00e9", "e\u0301"  # the same letter to a reader, two strings to a computer
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from manyhands import Annotations
-from manyhands.exceptions import AlignmentError, AnnotationError
+from manyhands.exceptions import AlignmentError, AnnotationError, ParameterError
 from strategies import annotations, triples_of
 
 # Choosing -----------------------------------------------------------------------------------------------------------
@@ -191,3 +191,41 @@ def test_folds_by_class_are_refused_with_a_remedy():
     X, votes = _features_and_votes()
     with pytest.raises(AnnotationError, match=r"cv=KFold"):
         cross_val_score(_learner()(), X, votes, cv=3)
+
+
+# Leaving out workers and items ---------------------------------------------------------------------------------------
+
+
+@given(annotations(), st.data())
+def test_without_workers_is_the_rest_of_the_triples(votes, data):
+    """All items and classes stay; what is left out and what alone stays are each other's rest."""
+    some = data.draw(st.lists(st.sampled_from(votes.worker_ids.tolist()), unique=True)) if votes.n_workers else []
+    rest, only = votes.without_workers(some), votes.only_workers(some)
+
+    def named(part):
+        return [(item, part.worker_ids[w], label) for item, w, label in triples_of(part)]
+
+    assert named(rest) == [triple for triple in named(votes) if triple[1] not in some]
+    assert named(only) == [triple for triple in named(votes) if triple[1] in some]
+    assert set(rest.worker_ids.tolist()) == set(votes.worker_ids.tolist()) - set(some)
+    for part in (rest, only):
+        assert np.array_equal(part.item_ids, votes.item_ids) and np.array_equal(part.classes, votes.classes)
+
+
+def test_patterns_numbers_and_weights():
+    """A pattern names all ids that match, a number the text that reads the same; weights stay with their labels."""
+    votes = Annotations.from_triples(
+        [1, 1, 2, 2], ["gpt-4", "ann", "gpt-5", "[ann]"], "xyxy", weights=[0.5, 1, 0.25, 2]
+    )
+    assert votes.without_workers("gpt-*").weight.tolist() == [1, 2]
+    assert votes.only_workers(["gpt-[45]", "[ann]"]).worker_ids.tolist() == ["[ann]", "gpt-4", "gpt-5"]
+    assert votes.without_items("1").item_ids.tolist() == [2] and votes.only_items([1]).n_annotations == 2
+    assert votes.without_items(2).worker_ids.tolist() == votes.worker_ids.tolist()
+
+
+def test_an_unknown_name_is_refused_with_the_nearest():
+    votes = Annotations.from_triples("aa", ["alice", "gpt-4"], "xy")
+    with pytest.raises(ParameterError, match=r"No worker is called 'alise'\. Did you mean 'alice'\?"):
+        votes.without_workers(["gpt-4", "alise"])
+    with pytest.raises(ParameterError, match=r"No item matches 'z\*'"):
+        votes.only_items("z*")

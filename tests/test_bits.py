@@ -1,4 +1,4 @@
-"""What docs/architecture.md promises about bits: fits in processes that differ in threads, path and instruction set."""
+"""What docs/design.md promises about bits: fits in processes that differ in threads, path and instruction set."""
 
 import hashlib
 import os

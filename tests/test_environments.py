@@ -1,6 +1,6 @@
 """Environments that lack something give the sentence or the skip that docs/troubleshooting.md promises; each is made.
 
-An old processor is in tests/io/test_frames_library.py.
+An old processor is in tests/test_frames_old_processor.py.
 """
 
 import os
@@ -46,7 +46,7 @@ def test_without_torch_networks_are_refused_and_the_rest_works(without_torch, tm
     )
     assert trained.returncode == 3, trained.stderr
     assert trained.stderr.splitlines()[-1].endswith(
-        "crowd_layer needs torch, which is not installed. Install it with: pip install 'manyhands[learn]'"
+        "crowd_layer needs torch, which is not installed. Install it with: pip install 'manyhands[learn]' torch==2.13.0"
     )
     voted = run_in(without_torch, *command, "aggregate", "votes.csv", "-m", "dawid-skene", cwd=tmp_path)
     assert voted.returncode == 0 and len(voted.stdout.splitlines()) == 4, voted.stderr
@@ -56,7 +56,7 @@ def test_without_torch_its_tests_are_skipped_with_a_reason(without_torch):
     """Files that import torch, tests that meet its absence, and commands that say so; nothing fails."""
     run = run_in(
         without_torch, *PYTEST, "tests/nn/test_losses.py", "tests/test_features.py", "tests/test_registry.py",
-        "src/manyhands/nn/losses.py", "src/manyhands/representation/lifted.py",
+        "src/manyhands/nn/losses.py", "src/manyhands/representation/metric_learners.py",
     )  # fmt: skip
     assert run.returncode == 0, run.stdout[-2000:]
     skipped = [line for line in run.stdout.splitlines() if line.startswith("SKIPPED")]
@@ -78,7 +78,7 @@ def test_without_a_compiler_the_package_builds_and_works(tmp_path):
     program = "from manyhands.em import kernels; print(kernels.__file__, kernels._fused, kernels._columns)"
     said = run_in(sys.executable, "-c", program, cwd=tmp_path, source=tmp_path / "src").stdout.split()
     assert said == [str(tmp_path / "src" / "manyhands" / "em" / "kernels.py"), "None", "None"]
-    tests = ("tests/test_compiled.py", "tests/em/test_decisions.py")
+    tests = ("tests/_core/test_elementary_compiled.py", "tests/em/test_decisions.py")
     run = run_in(sys.executable, *PYTEST, *tests, cwd=tmp_path, source=tmp_path / "src")
     assert run.returncode == 0, run.stdout[-2000:]
     assert "the compiled modules were not built" in run.stdout and " passed" in run.stdout.splitlines()[-1]
@@ -107,7 +107,7 @@ def test_without_a_home_that_can_be_written_to(home, tmp_path):
     program = (
         "from manyhands.cli.app import run; from manyhands.datasets import fetch;"
         "assert run(['aggregate', 'votes.csv', '-o', 'out']) == 0;"
-        "import manyhands.reproduce.plots, matplotlib.figure;"
+        "import manyhands.report.matplotlib_figures;"
         "from manyhands.exceptions import DownloadError\n"
         "try:\n    fetch('usps') if 'HOME' in __import__('os').environ else None\n"
         "except DownloadError as error:\n    print(error)"

@@ -7,10 +7,23 @@ import pytest
 from hypothesis import given
 
 from manyhands import Annotations
-from manyhands.heldout import heldout_log_likelihood, predictive_log_likelihood, split_labels, worker_confusions
-from manyhands.testing.small_crowds import easy_crowd
+from manyhands.heldout import (
+    leave_one_out_log_likelihoods,
+    mean_score,
+    predictive_log_likelihood,
+    split_labels,
+    worker_confusions,
+)
+from manyhands.testing.crowds import easy_crowd
 from reference.slow import slow_heldout_log_likelihood, slow_predictive_log_likelihood
 from strategies import annotations, probability_rows, seeds, triples_of
+
+pytestmark = pytest.mark.fast
+
+
+def heldout_log_likelihood(training, posterior, heldout):
+    """Mean held-out log-likelihood of labels, given the posterior of the training labels."""
+    return mean_score(leave_one_out_log_likelihoods(training, posterior, heldout))
 
 
 @given(annotations(n_classes=3), annotations(n_classes=3), seeds())

@@ -1,6 +1,10 @@
 """The list of mutants is in order; `make mutants` tries them, which takes minutes."""
 
+import pytest
+
 import mutants
+
+pytestmark = pytest.mark.fast
 
 
 def test_every_mutant_can_be_applied():
@@ -9,13 +13,12 @@ def test_every_mutant_can_be_applied():
     assert not wrong
 
 
-def test_no_part_of_the_package_is_left_out():
-    """Sixty or more, each with a reason of its own: kernels in C and Python, EM, noise, methods, readers, writers."""
-    listed = mutants.read_mutants()
-    assert len(listed) >= 60 and len({each.why for each in listed}) == len(listed)
-    places = {each.file.removeprefix("src/manyhands/").partition("/")[0] for each in listed}
-    assert places >= {"_fused.c", "_columns.c", "em", "noise", "aggregation", "io", "nn", "metrics"}
-    assert places >= {"scorecards", "classifiers", "heldout.py"}
+def test_what_must_not_break_unnoticed_is_in_the_list():
+    """About sixty, each with a reason of its own: kernels in C and Python, EM and its noise models, readers, report."""
+    mutants_of = mutants.read_mutants()
+    assert 50 <= len(mutants_of) <= 80 and len({each.why for each in mutants_of}) == len(mutants_of)
+    places = {each.file.removeprefix("src/manyhands/").partition("/")[0] for each in mutants_of}
+    assert places >= {"_fused.c", "_columns.c", "_pass.h", "em", "io", "sharded", "report"}
 
 
 def test_named_tests_exist():

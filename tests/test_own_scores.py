@@ -8,13 +8,11 @@ import pytest
 
 import manyhands as mh
 from manyhands import registry
+from manyhands.comparison import compare
+from manyhands.em.ability import Abilities, label_given_truth, other_votes_easiness
 from manyhands.exceptions import NotFittedError
 from manyhands.heldout import align, label_log_likelihoods, leave_one_out_log_likelihoods
-from manyhands.model_selection import compare
-from manyhands.noise.difficulty import Abilities
-from manyhands.noise.label_scores import label_given_truth, other_votes_easiness
-from manyhands.testing.assertions import quietly
-from manyhands.testing.small_crowds import feature_crowd, with_unlabelled
+from manyhands.testing.crowds import feature_crowd, quietly, with_unlabelled
 
 K = 3
 
@@ -151,7 +149,9 @@ def test_aggregators_against_plain_loops(name):
 
 def test_conal_against_plain_loops():
     """Omega by item and worker mixes common and own logits; workers without labels have the common recipe."""
-    model, X, heldout = fitted_and_heldout(mh.CoNAL(embedding=3, embedding_hidden=4, max_epochs=3, random_state=0))
+    model, X, heldout = fitted_and_heldout(
+        mh.classifiers.CoNAL(embedding=3, embedding_hidden=4, max_epochs=3, random_state=0)
+    )
     layer, proba = model._noise_layer.double(), model.predict_proba(X)
     linear, last = (module for module in layer.items if hasattr(module, "weight"))
     aligned = align(heldout, model.worker_ids_, model.classes_, "x")
@@ -186,7 +186,7 @@ def test_generator_of_crowding():
     drawn = torch.randn(8, K, generator=torch.Generator().manual_seed(0))
     aligned = align(heldout, model.worker_ids_, model.classes_, "x")
     common = label_log_likelihoods(model.predict_proba(X), model._confusions, model._shares, aligned)
-    from manyhands.nn.item_worker_pairs import Pairs
+    from manyhands.classifiers.crowding_game import Pairs
 
     for at, (i, w, label) in enumerate(triples(model, heldout)):
         expected = common[at]
@@ -232,7 +232,7 @@ def test_own_likelihood_of_glad_where_difficulty_matters():
 
 def test_saved_noise_layers(tmp_path):
     """A loaded CoNAL scores as before; a folder without its layer, as older versions wrote, has the common recipe."""
-    model, X, heldout = fitted_and_heldout(mh.CoNAL(max_epochs=2, random_state=0))
+    model, X, heldout = fitted_and_heldout(mh.classifiers.CoNAL(max_epochs=2, random_state=0))
     model.save(tmp_path / "model")
     again = mh.load_model(tmp_path / "model")
     np.testing.assert_array_equal(again.score_labels(X, heldout), model.score_labels(X, heldout))
@@ -245,14 +245,14 @@ def test_saved_noise_layers(tmp_path):
 
 def test_other_methods_have_the_common_recipe():
     """Layers that depend on p(k | x) alone, and every method with confusion matrices."""
-    for method in (mh.CrowdLayer(max_epochs=2, random_state=0), mh.Raykar(max_iter=5)):
+    for method in (mh.classifiers.CrowdLayer(max_epochs=2, random_state=0), mh.classifiers.Raykar(max_iter=5)):
         model, X, heldout = fitted_and_heldout(method)
         aligned = align(heldout, model.worker_ids_, model.classes_, "x")
         common = label_log_likelihoods(model.predict_proba(X), model._confusions, model._shares, aligned)
         np.testing.assert_array_equal(model.score_labels(X, heldout), common)
         assert model.score_kind == "confusion matrices"
     with pytest.raises(NotFittedError):
-        mh.CrowdLayer().score_kind  # noqa: B018
+        mh.classifiers.CrowdLayer().score_kind  # noqa: B018
 
 
 def test_compare_says_which_likelihood():

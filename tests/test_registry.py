@@ -135,7 +135,7 @@ def test_two_stages_need_torch_only_for_a_network():
         import manyhands as mh
 
         votes = mh.Annotations.from_matrix([[0, 0], [1, 1]])
-        model = mh.TwoStage("majority-vote", "logistic-regression").fit([[0.0], [1.0]], votes)
+        model = mh.classifiers.TwoStage("majority-vote", "logistic-regression").fit([[0.0], [1.0]], votes)
         print(*model.predict([[0.0], [1.0]]))
     """
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

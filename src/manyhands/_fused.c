@@ -61,14 +61,20 @@ typedef struct {
     double (*run)(const Pass *pass, int K, double *space);
     void (*exp_all)(const double *x, double *y, Py_ssize_t n);
     void (*log_all)(const double *x, double *y, Py_ssize_t n);
+    void (*gammaln_all)(const double *x, double *y, Py_ssize_t n);
+    void (*digamma_all)(const double *x, double *y, Py_ssize_t n);
+    void (*trigamma_all)(const double *x, double *y, Py_ssize_t n);
 } Clone;
+
+#define CLONE(set)                                                                                         \
+    run_for_##set, exp_all_##set, log_all_##set, gammaln_all_##set, digamma_all_##set, trigamma_all_##set
 
 static const Clone clones[] = {
 #ifdef HAS_CLONES
-    {"avx512f", run_for_avx512f, exp_all_avx512f, log_all_avx512f},
-    {"avx2", run_for_avx2, exp_all_avx2, log_all_avx2},
+    {"avx512f", CLONE(avx512f)},
+    {"avx2", CLONE(avx2)},
 #endif
-    {"default", run_for_portable, exp_all_portable, log_all_portable},
+    {"default", CLONE(portable)},
 };
 static const Clone *in_use;
 
@@ -234,6 +240,15 @@ static PyObject *exp_each(PyObject *self, PyObject *args) { return (void)self, m
 
 static PyObject *log_each(PyObject *self, PyObject *args) { return (void)self, map_all(args, in_use->log_all); }
 
+static PyObject *gammaln_each(PyObject *self, PyObject *args) { return (void)self, map_all(args, in_use->gammaln_all); }
+
+static PyObject *digamma_each(PyObject *self, PyObject *args) { return (void)self, map_all(args, in_use->digamma_all); }
+
+static PyObject *trigamma_each(PyObject *self, PyObject *args)
+{
+    return (void)self, map_all(args, in_use->trigamma_all);
+}
+
 /* The names of the instruction sets that this build has and this CPU supports, best first. */
 static PyObject *instruction_sets(PyObject *self, PyObject *args)
 {
@@ -273,6 +288,9 @@ static PyMethodDef methods[] = {
     {"vote_pass", vote_pass, METH_VARARGS, "Vote shares and the counts they imply, over a range of items."},
     {"exp", exp_each, METH_VARARGS, "exp of each number of an array, written to another one."},
     {"log", log_each, METH_VARARGS, "log of each number of an array, written to another one."},
+    {"gammaln", gammaln_each, METH_VARARGS, "Log gamma of each number of an array, written to another one."},
+    {"digamma", digamma_each, METH_VARARGS, "Digamma of each number of an array, written to another one."},
+    {"trigamma", trigamma_each, METH_VARARGS, "Trigamma of each number of an array, written to another one."},
     {"instruction_sets", instruction_sets, METH_NOARGS, "Names of the instruction sets that can be used, best first."},
     {"instruction_set", instruction_set, METH_NOARGS, "Name of the instruction set in use."},
     {"use", use, METH_VARARGS, "Use the instruction set of this name from now on."},

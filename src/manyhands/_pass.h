@@ -406,6 +406,24 @@ TARGET static void NAMED(log_all)(const double *x, double *y, Py_ssize_t n)
         y[i] = log_of(x[i]);
 }
 
+TARGET static void NAMED(gammaln_all)(const double *x, double *y, Py_ssize_t n)
+{
+    for (Py_ssize_t i = 0; i < n; i++)
+        y[i] = gammaln_of(x[i]);
+}
+
+TARGET static void NAMED(digamma_all)(const double *x, double *y, Py_ssize_t n)
+{
+    for (Py_ssize_t i = 0; i < n; i++)
+        y[i] = digamma_of(x[i]);
+}
+
+TARGET static void NAMED(trigamma_all)(const double *x, double *y, Py_ssize_t n)
+{
+    for (Py_ssize_t i = 0; i < n; i++)
+        y[i] = trigamma_of(x[i]);
+}
+
 #undef SAME
 #undef WHOLE
 #undef EACH_WIDE

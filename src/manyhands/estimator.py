@@ -1,5 +1,6 @@
 """The base of all estimators: constructor parameters that can be listed, set, validated and printed.
 
+Groups of options come first, then `BaseEstimator`, then what notebooks show of estimators.
 scikit-learn's `clone`, `GridSearchCV` and `Pipeline` ask for the methods below and nothing else. `sklearn.base` itself
 is not imported: that takes over a second of CPU, most of the time of `manyhands aggregate` on a small file.
 """
@@ -7,13 +8,89 @@ is not imported: that takes over a second of CPU, most of the time of `manyhands
 from __future__ import annotations
 
 import inspect
-from dataclasses import fields, is_dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
+from manyhands._core.html_tables import facts, page
+from manyhands._core.html_tables import shown_value as shown_value  # also imported from here
+from manyhands._core.spelling import closest_match, did_you_mean
 from manyhands.exceptions import ParameterError, not_fitted_error
-from manyhands.options import with_nested_options
-from manyhands.spelling import closest_match, did_you_mean
 from manyhands.validation import Constraint, check_parameters
+
+# ----------------------------------------------------------------------------------------------------
+# Groups of options: frozen dataclasses as constructor parameters, and their validation.
+#
+# A method with many parameters groups those that belong to one step of its algorithm, such as ``ICED(synthesis=...)``.
+# A group is a frozen dataclass derived from `OptionGroup`; its fields are addressed as in scikit-learn's nested
+# estimators: ``set_params(synthesis__n_neighbors=3)``.
+
+
+class OptionGroup:
+    """Base of all groups of options.
+
+    A subclass is a frozen dataclass, ``@dataclass(frozen=True, repr=False)``, with a default for each field and one
+    constraint per field in `_constraints`. The constructor only assigns; the `fit` of the method validates.
+    """
+
+    _constraints: ClassVar[dict[str, Constraint]] = {}
+
+    def __new__(cls, *args: Any, **options: Any) -> Self:
+        """Refuse options that the group does not have, with the nearest name, before `__init__` runs."""
+        names = list(cls._constraints)
+        for name in options:
+            if name not in names:
+                hint = did_you_mean(name, names) or f" It has: {', '.join(names)}."
+                raise ParameterError(f"{cls.__name__} has no option {name!r}.{hint}")
+        return super().__new__(cls)
+
+    def __repr__(self) -> str:
+        values = ((field, getattr(self, field.name)) for field in fields(self))  # type: ignore[arg-type]
+        changed = [f"{field.name}={value!r}" for field, value in values if repr(value) != repr(field.default)]
+        return f"{type(self).__name__}({', '.join(changed)})"
+
+
+@dataclass(frozen=True)
+class Options:
+    """A constraint: an instance of a group of options whose values are all allowed.
+
+    Attributes
+    ----------
+    group : type
+        The class of the group.
+    optional : bool, default=False
+        Whether None is allowed, which leaves out the step that the group describes.
+    """
+
+    group: type[OptionGroup]
+    optional: bool = False
+
+    def allows(self, value: Any) -> bool:
+        """Return whether a value is such a group, or None where it is optional."""
+        if value is None:
+            return self.optional
+        constraints = self.group._constraints.items()
+        return type(value) is self.group and all(c.allows(getattr(value, name)) for name, c in constraints)
+
+    def __str__(self) -> str:
+        """Return the end of a sentence that begins with "must be"."""
+        return f"{'None or ' if self.optional else ''}a group of options {self.group.__name__}(...)"
+
+
+def with_nested_options(
+    parameters: Mapping[str, Any], constraints: Mapping[str, Constraint]
+) -> tuple[dict[str, Any], dict[str, Constraint]]:
+    """Add the options of each group as parameters of their own, so that a message names the option that is wrong."""
+    values, rules = dict(parameters), {}
+    for name, constraint in constraints.items():
+        value = parameters.get(name)
+        if isinstance(constraint, Options) and type(value) is constraint.group:
+            for option, inner in constraint.group._constraints.items():
+                values[f"{name}__{option}"] = getattr(value, option)
+                rules[f"{name}__{option}"] = inner
+        rules[name] = constraint
+    return values, rules
 
 
 class BaseEstimator:
@@ -31,10 +108,10 @@ class BaseEstimator:
 
     def __new__(cls, *args: Any, **parameters: Any) -> Self:
         """Refuse parameters that the constructor does not have, with the nearest name, before `__init__` runs."""
-        known = cls._parameter_names()
+        names = cls._parameter_names()
         for name in parameters:
-            if name not in known:
-                raise ParameterError(f"{cls.__name__} has no parameter {name!r}.{_suggestion(name, known)}")
+            if name not in names:
+                raise ParameterError(f"{cls.__name__} has no parameter {name!r}.{_suggestion(name, names)}")
         return super().__new__(cls)
 
     @classmethod
@@ -78,27 +155,27 @@ class BaseEstimator:
         -------
         self
         """
-        known = self._parameter_names()
+        names = self._parameter_names()
         for name, value in parameters.items():
             outer, _, inner = name.partition("__")
-            if outer not in known or (inner and not self._can_set(outer, inner)):
+            if outer not in names or (inner and not self._can_set(outer, inner)):
                 raise ParameterError(f"{type(self).__name__} has no parameter {name!r}.{self._hint(outer, inner)}")
             self._set(outer, inner, value)
         return self
 
     def _hint(self, outer: str, inner: str) -> str:
         """What to do about an unknown parameter: the nearest name, the known names, or the group that is None."""
-        known = self._parameter_names()
-        if outer not in known:
-            return _suggestion(outer, known)
+        names = self._parameter_names()
+        if outer not in names:
+            return _suggestion(outer, names)
         if getattr(self, outer) is None:
             return f" {outer!r} is None here; set it to a group of options or an estimator first."
         options = _nested(getattr(self, outer))
         if not options:
             return f" {outer!r} has no parameters of its own."
-        found = closest_match(inner, options)
-        if found is not None:
-            return f" Did you mean {f'{outer}__{found}'!r}?"
+        nearest = closest_match(inner, options)
+        if nearest is not None:
+            return f" Did you mean {f'{outer}__{nearest}'!r}?"
         return f" It has: {', '.join(f'{outer}__{option}' for option in options)}."
 
     def _can_set(self, outer: str, inner: str) -> bool:
@@ -123,9 +200,6 @@ class BaseEstimator:
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: of a fitted model panels of the HTML report, otherwise what to call."""
-        from manyhands.model_html import unfitted_html
-        from manyhands.notebook_display import panels_of
-
         return panels_of("model", self) if self._is_fitted() else unfitted_html(self)
 
     def __sklearn_tags__(self) -> Any:
@@ -134,7 +208,8 @@ class BaseEstimator:
 
         return Tags(estimator_type=None, target_tags=TargetTags(required=False))
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
+        """Raise a ParameterError unless every parameter is a value that it may have."""
         parameters, constraints = with_nested_options(self.get_params(deep=False), self._constraints)
         check_parameters(type(self).__name__, parameters, constraints)
 
@@ -154,8 +229,8 @@ class BaseEstimator:
             own = type(self).__name__
             if name.endswith("_") and not self._is_fitted():
                 raise not_fitted_error(f"This {own} is not fitted yet, so it has no {name}. Call fit{self._fit_takes}.")
-            known = [other for other in dir(self) if not other.startswith("_")]
-            raise AttributeError(f"{own} has no attribute {name!r}.{did_you_mean(name, known)}", name=name, obj=self)
+            names = [other for other in dir(self) if not other.startswith("_")]
+            raise AttributeError(f"{own} has no attribute {name!r}.{did_you_mean(name, names)}", name=name, obj=self)
 
 
 def _is_options(value: Any) -> bool:
@@ -174,3 +249,32 @@ def _nested(value: Any) -> dict[str, Any]:
 
 def _suggestion(name: str, known: list[str]) -> str:
     return did_you_mean(name, known) or f" It has: {', '.join(known)}."
+
+
+# ----------------------------------------------------------------------------------------------------
+# What a notebook shows of models that are not fitted: what to call.
+
+
+def unfitted_html(model: Any) -> str:
+    """Return an estimator that is not fitted as HTML: its parameters and what to call."""
+    return page(shown_value(repr(model)), facts({"not fitted": f"call fit{model._fit_takes}"}))
+
+
+# ----------------------------------------------------------------------------------------------------
+# What a notebook shows of fitted models, scorecards and comparisons: the panels of the HTML report.
+#
+# The panels are in `report`, which is above all of these, so it is reached by name, as `frames` reaches `io`:
+# `_PLACES` is all that is reached in this way. An error of a panel is not caught. A notebook prints it with its
+# traceback and shows the text form of the object below, so that nothing is hidden and nothing is lost.
+
+_PLACES = {
+    "model": ("manyhands.report.notebook", "model_html"),
+    "scorecards": ("manyhands.report.notebook", "scorecards_html"),
+    "comparison": ("manyhands.report.notebook", "comparison_html"),
+}
+
+
+def panels_of(kind: Literal["model", "scorecards", "comparison"], value: Any) -> str:
+    """Return the panels of the report that show an object."""
+    module, name = _PLACES[kind]
+    return str(getattr(import_module(module), name)(value))

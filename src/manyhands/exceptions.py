@@ -2,6 +2,8 @@
 
 ManyhandsError
 ├── AnnotationError       the labels cannot be used                     (also a ValueError)
+│   ├── SeveralChoicesError     answers have several choices, and it was not said how to take them
+│   ├── UnknownColumnsError     the columns of items, workers or labels of a table are not known by their names
 │   ├── SeveralQuestionsError   the export answers several questions, and none was chosen
 │   └── UnorderedClassesError   an order of the classes is needed, and none is known
 ├── AlignmentError        two inputs do not describe the same items     (also a ValueError)
@@ -44,6 +46,41 @@ class SeveralQuestionsError(AnnotationError):
     def __init__(self, message: str, questions: Sequence[str] = ()) -> None:
         super().__init__(message)
         self.questions = tuple(questions)
+
+
+class SeveralChoicesError(AnnotationError):
+    """Answers to a question have several choices, and it was not said how they become labels.
+
+    Parameters
+    ----------
+    message : str
+        The sentence.
+    question : str, default=""
+        Name of the question.
+    choices : sequence of str, default=()
+        Its choices.
+    """
+
+    def __init__(self, message: str, question: str = "", choices: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.question = question
+        self.choices = tuple(choices)
+
+
+class UnknownColumnsError(AnnotationError):
+    """The columns of items, workers or labels of a table are not known by their names.
+
+    Parameters
+    ----------
+    message : str
+        The sentence.
+    columns : dict, default=None
+        Parameters that would name all of them, with the columns that are probably meant; empty where one is not known.
+    """
+
+    def __init__(self, message: str, columns: dict[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.columns = dict(columns or {})
 
 
 class UnorderedClassesError(AnnotationError):

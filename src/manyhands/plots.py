@@ -10,11 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 from manyhands.exceptions import AnnotationError, MissingExtraError, ParameterError
-from manyhands.report.building import PANELS
-from manyhands.report.page.fragment import standalone_svg
-from manyhands.report.panel import Panel
-from manyhands.report.picture_data import Picture
-from manyhands.report.run import Run, make_run
+from manyhands.report.drawing import Picture
+from manyhands.report.html import standalone_svg
+from manyhands.report.page import PANELS
+from manyhands.report.run import Panel, Run, make_run
 
 _NAMES = {key.replace("-", "_"): key for key in PANELS}
 _COLUMN = 3.4  # inches of a column of a paper
@@ -107,7 +106,7 @@ def _chosen(key: str, found: list[tuple[str, Picture]], picture: int | None) -> 
 def _drawn(panel: Panel, found: list[tuple[str, Picture]], width: float, title: bool) -> Any:
     """Return a figure of matplotlib, which is loaded here."""
     try:
-        from manyhands.panel_figures import figure_of
+        from manyhands.report.matplotlib_figures import figure_of
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "matplotlib":
             raise

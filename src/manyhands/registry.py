@@ -1,72 +1,90 @@
 """The registry: method name -> where its constructor lives, and the fixed parameters of a variant; one line each.
 
 A constructor is a class (`module:Class`) or a class method (`module:Class.plus`). Nothing is imported before a method
-is asked for, and nothing registers itself: this file is the complete list.
+is asked for, and nothing registers itself: this file lists every method of the package.
+
+Other packages add methods by entry points of the group ``manyhands.methods``, in their pyproject.toml:
+
+    [project.entry-points."manyhands.methods"]
+    my-vote = "my_package:MyVote"
+
+The kind of such a method follows from the class that it derives from. Entry points are read when all names are asked
+for, or a name that is not in this file.
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from functools import cache
 from importlib import import_module
+from inspect import getdoc
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from warnings import warn
 
-from manyhands.exceptions import MissingExtraError, ParameterError
-from manyhands.spelling import suggest
+from manyhands._core.spelling import suggest
+from manyhands.exceptions import CrowdWarning, MissingExtraError, ParameterError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 DEFAULT = "pooled-dawid-skene"
+VOTE = "majority-vote"  # the one aggregator that needs no worker ids
 DEFAULT_ORDINAL = "ordinal-dawid-skene"  # for ordered classes
+DEFAULT_VERDICTS = "order-consistency-vote"  # for pairwise verdicts in both orders of presentation
 
 _AGGREGATORS: dict[str, tuple[str, dict[str, Any]]] = {
     "dawid-skene": ("manyhands.aggregation.dawid_skene:DawidSkene", {}),
+    "firing-naive-bayes": ("manyhands.aggregation.firing_naive_bayes:FiringNaiveBayes", {}),
     "glad": ("manyhands.aggregation.glad:GLAD", {}),
     "ibcc": ("manyhands.aggregation.ibcc:IBCC", {}),
     "kos": ("manyhands.aggregation.kos:KOS", {}),
     "mace": ("manyhands.aggregation.mace:MACE", {}),
-    "majority-vote": ("manyhands.aggregation.majority_vote:MajorityVote", {}),
+    "majority-vote": ("manyhands.aggregation.voting:MajorityVote", {}),
     "one-coin": ("manyhands.aggregation.one_coin:OneCoin", {}),
-    "ordinal-dawid-skene": ("manyhands.aggregation.ordinal_dawid_skene:OrdinalDawidSkene", {}),
-    "pooled-dawid-skene": ("manyhands.aggregation.pooled_dawid_skene:PooledDawidSkene", {}),
+    "order-consistency-vote": ("manyhands.aggregation.order_consistency_vote:OrderConsistencyVote", {}),
+    "ordinal-dawid-skene": ("manyhands.aggregation.ordinal:OrdinalDawidSkene", {}),
+    "pooled-dawid-skene": ("manyhands.aggregation.pooled:PooledDawidSkene", {}),
     "vote-difficulty-em": ("manyhands.aggregation.vote_difficulty_em:VoteDifficultyEM", {}),
-    "wawa": ("manyhands.aggregation.wawa:Wawa", {}),
+    "wawa": ("manyhands.aggregation.voting:Wawa", {}),
 }
 
 _DOCTOR_NET = "manyhands.classifiers.doctor_net:DoctorNet"  # three ways to weight the heads
-_IMPUTED = "manyhands.classifiers.imputation.imputed_crowd_layer:ImputedCrowdLayer"  # four models that impute
-_NEUCROWD = "manyhands.representation.neucrowd.neucrowd:NeuCrowd"  # a representation learner that classifies too
+_IMPUTED = "manyhands.classifiers.imputation:ImputedCrowdLayer"  # four models that impute
+_NEUCROWD = "manyhands.representation.neucrowd:NeuCrowd"  # a representation learner that classifies too
 
 # A paper's name gives the paper's method; "-plus" names ours, which is built on it.
 _CLASSIFIERS: dict[str, tuple[str, dict[str, Any]]] = {
     "aggnet": ("manyhands.classifiers.aggnet:AggNet", {}),
     "conal": ("manyhands.classifiers.conal:CoNAL", {}),
-    "cpc": ("manyhands.classifiers.cpc.cpc:CPC", {}),
+    "cpc": ("manyhands.classifiers.cpc:CPC", {}),
     "crowd-layer": ("manyhands.classifiers.crowd_layer:CrowdLayer", {}),
     "crowd-layer-gan": (_IMPUTED, {"imputer": "gan"}),
     "crowd-layer-generator": (_IMPUTED, {"imputer": "generator"}),
     "crowd-layer-graph": (_IMPUTED, {"imputer": "graph", "most_likely": True}),
     "crowd-layer-self": (_IMPUTED, {"imputer": "self", "most_likely": True}),
-    "crowding": ("manyhands.classifiers.crowding.crowding:CrowdInG", {}),
-    "crowding-plus": ("manyhands.classifiers.crowding.crowding:CrowdInG.plus", {}),
-    "difficulty-em": ("manyhands.classifiers.difficulty.difficulty_em:DifficultyEM", {}),
-    "difficulty-em-plus": ("manyhands.classifiers.difficulty.difficulty_em:DifficultyEM.plus", {}),
-    "difficulty-network": ("manyhands.classifiers.difficulty.difficulty_network:DifficultyNetwork", {}),
+    "crowding": ("manyhands.classifiers.crowding:CrowdInG", {}),
+    "crowding-plus": ("manyhands.classifiers.crowding:CrowdInG.plus", {}),
+    "difficulty-em": ("manyhands.classifiers.difficulty_em:DifficultyEM", {}),
+    "difficulty-em-plus": ("manyhands.classifiers.difficulty_em:DifficultyEM.plus", {}),
+    "difficulty-network": ("manyhands.classifiers.difficulty_network:DifficultyNetwork", {}),
     "doctor-net": (_DOCTOR_NET, {}),
     "doctor-net-biwdn": (_DOCTOR_NET, {"weights": "item-bottleneck"}),
     "doctor-net-iwdn": (_DOCTOR_NET, {"weights": "item"}),
-    "ensemble": ("manyhands.classifiers.deep_ensemble:Ensemble", {}),
-    "fixed-difficulty-em": ("manyhands.classifiers.difficulty.fixed_difficulty_em:FixedDifficultyEM", {}),
-    "iced": ("manyhands.classifiers.iced.iced:ICED", {}),
-    "iced-plus": ("manyhands.classifiers.iced.iced:ICED.plus", {}),
+    "ensemble": ("manyhands.classifiers.wrappers:Ensemble", {}),
+    "fixed-difficulty-em": ("manyhands.classifiers.difficulty_em:FixedDifficultyEM", {}),
+    "iced": ("manyhands.classifiers.iced:ICED", {}),
+    "iced-plus": ("manyhands.classifiers.iced:ICED.plus", {}),
     "max-mig": ("manyhands.classifiers.max_mig:MaxMIG", {}),
     "mbem": ("manyhands.classifiers.mbem:MBEM", {}),
     "neucrowd": (_NEUCROWD, {}),
     "neucrowd-plus": (f"{_NEUCROWD}.plus", {}),
-    "prior-adjusted": ("manyhands.classifiers.prior_adjusted:PriorAdjusted", {}),
+    "prior-adjusted": ("manyhands.classifiers.wrappers:PriorAdjusted", {}),
     "raykar": ("manyhands.classifiers.raykar:Raykar", {}),
-    "self-crowd": ("manyhands.classifiers.self_crowd.self_crowd:SelfCrowd", {}),
-    "self-crowd-plus": ("manyhands.classifiers.self_crowd.self_crowd:SelfCrowd.plus", {}),
+    "self-crowd": ("manyhands.classifiers.self_crowd:SelfCrowd", {}),
+    "self-crowd-plus": ("manyhands.classifiers.self_crowd:SelfCrowd.plus", {}),
     "spee-lfc": ("manyhands.classifiers.spee_lfc:SpeeLFC", {}),
     "spee-lfc-d": ("manyhands.classifiers.spee_lfc:SpeeLFC", {"difficulty": True}),
     "trace-reg": ("manyhands.classifiers.trace_reg:TraceReg", {}),
@@ -74,20 +92,51 @@ _CLASSIFIERS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 _REPRESENTATIONS: dict[str, tuple[str, dict[str, Any]]] = {
-    "center": ("manyhands.representation.center:Center", {}),
-    "contrastive": ("manyhands.representation.contrastive:Contrastive", {}),
-    "lifted": ("manyhands.representation.lifted:Lifted", {}),
+    "center": ("manyhands.representation.metric_learners:Center", {}),
+    "contrastive": ("manyhands.representation.metric_learners:Contrastive", {}),
+    "lifted": ("manyhands.representation.metric_learners:Lifted", {}),
     "neucrowd": (_NEUCROWD, {}),
     "neucrowd-plus": (f"{_NEUCROWD}.plus", {}),
-    "rll": ("manyhands.representation.rll:RLL", {}),
-    "siamese": ("manyhands.representation.contrastive:Contrastive", {"loss": "koch"}),
-    "triplet": ("manyhands.representation.triplet:Triplet", {}),
+    "rll": ("manyhands.representation.metric_learners:RLL", {}),
+    "siamese": ("manyhands.representation.metric_learners:Contrastive", {"loss": "koch"}),
+    "triplet": ("manyhands.representation.metric_learners:Triplet", {}),
 }
 
 _KINDS = {"aggregator": _AGGREGATORS, "classifier": _CLASSIFIERS, "representation": _REPRESENTATIONS}
 _METHODS = dict(sorted((_AGGREGATORS | _CLASSIFIERS | _REPRESENTATIONS).items()))
 
+_GROUP = "manyhands.methods"  # of entry points
+_BASES = {  # base class -> the kind of the methods that derive from it
+    "manyhands.aggregation.base:Aggregator": "aggregator",
+    "manyhands.classifiers.base:CrowdClassifier": "classifier",
+    "manyhands.representation.base:RepresentationLearner": "representation",
+}
+
 _EXTRA_OF = {"torch": "learn"}
+# What else a command that installs an extra must name: the version of torch that is tested (constraints.txt), since the
+# newest one brings gigabytes of libraries for GPUs.
+_ALSO_INSTALL = {"learn": " torch==2.13.0"}
+
+
+def install_command(extra: str) -> str:
+    """Return the command that installs an extra without what it does not need.
+
+    Parameters
+    ----------
+    extra : str
+        Name of the extra.
+
+    Returns
+    -------
+    str
+        The command.
+
+    Examples
+    --------
+    >>> install_command("plot")
+    "pip install 'manyhands[plot]'"
+    """
+    return f"pip install 'manyhands[{extra}]'{_ALSO_INSTALL.get(extra, '')}"
 
 
 def names(kind: str | None = None) -> list[str]:
@@ -104,7 +153,8 @@ def names(kind: str | None = None) -> list[str]:
     """
     if kind is not None and kind not in _KINDS:
         raise ParameterError(f"There is no kind of method called {kind!r}.{suggest(kind, _KINDS)}")
-    return list(_METHODS if kind is None else _KINDS[kind])
+    plugged = [name for name, (_, _, its_kind) in _plugged().items() if kind in (None, its_kind)]
+    return sorted([*(_METHODS if kind is None else _KINDS[kind]), *plugged])
 
 
 def get(name: str) -> type[Any]:
@@ -158,7 +208,8 @@ def name_of(cls: type[Any]) -> str | None:
         The first name whose constructor is the class itself.
     """
     home = f"{cls.__module__}:{cls.__qualname__}"
-    return next((name for name, (place, _) in _METHODS.items() if place == home), None)
+    own = next((name for name, (place, _) in _METHODS.items() if place == home), None)
+    return own or next((name for name, (place, _, _) in _plugged().items() if place == home), None)
 
 
 def load_module(module: str) -> ModuleType:
@@ -180,7 +231,7 @@ def load_module(module: str) -> ModuleType:
             raise
         raise MissingExtraError(
             f"{module} needs {error.name}, which is not installed. Install it with: "
-            f"pip install 'manyhands[{_EXTRA_OF[error.name]}]'"
+            f"{install_command(_EXTRA_OF[error.name])}"
         ) from None
 
 
@@ -198,6 +249,9 @@ def summary(name: str) -> str:
         The summary of the class or, for `Class.plus`, of the class method; a variant adds its fixed parameters.
     """
     module, class_name, constructor = _place(name)
+    if name not in _METHODS:  # of another package, whose classes are loaded by now
+        cls = get(name)
+        return (getdoc(getattr(cls, constructor) if constructor else cls) or "").partition("\n")[0]
     path = Path(__file__).parent.joinpath(*module.split(".")[1:]).with_suffix(".py")
     node: ast.AST = ast.parse(path.read_text(encoding="utf-8"))
     for wanted in filter(None, (class_name, constructor)):
@@ -263,6 +317,42 @@ def _place(name: str) -> tuple[str, str, str]:
 
 
 def _entry(name: str) -> tuple[str, dict[str, Any]]:
-    if name not in _METHODS:
-        raise ParameterError(f"There is no method called {name!r}.{suggest(name, _METHODS)}")
-    return _METHODS[name]
+    """Where a method lives, and the fixed parameters of a variant."""
+    if name in _METHODS:
+        return _METHODS[name]
+    if name in _plugged():
+        return _plugged()[name][0], {}
+    raise ParameterError(f"There is no method called {name!r}.{suggest(name, names())}")
+
+
+@cache
+def _plugged() -> dict[str, tuple[str, dict[str, Any], str]]:
+    """Return methods of other packages: name -> place, fixed parameters, kind; the unusable ones give a warning."""
+    from importlib.metadata import entry_points  # scans the installed packages
+
+    methods: dict[str, tuple[str, dict[str, Any], str]] = {}
+    for entry in sorted(entry_points(group=_GROUP), key=lambda entry: (entry.name, entry.value)):
+        package = entry.dist.name if entry.dist is not None else entry.module
+        problem = kind = None
+        if entry.name in _METHODS:
+            problem = f"manyhands has a method of this name ({_METHODS[entry.name][0]})"
+        elif entry.name in methods:
+            problem = f"another package has a method of this name ({methods[entry.name][0]})"
+        else:
+            kind, problem = _kind_of(entry)
+        if kind is None:
+            warn(f"The method {entry.name!r} of {package} ({entry.value}) is left out: {problem}.", CrowdWarning, 2)
+        else:
+            methods[entry.name] = (entry.value, {}, kind)
+    return methods
+
+
+def _kind_of(entry: EntryPoint) -> tuple[str | None, str | None]:
+    """The kind of a method of another package, or why it cannot be used."""
+    try:
+        cls = getattr(import_module(entry.module), entry.attr.partition(".")[0])
+    except Exception as error:  # whatever another package raises while it is imported
+        return None, f"it cannot be imported ({type(error).__name__}: {error})"
+    homes = [f"{base.__module__}:{base.__qualname__}" for base in getattr(cls, "__mro__", ())]
+    kind = next((_BASES[home] for home in homes if home in _BASES), None)
+    return kind, None if kind else "it derives from none of Aggregator, CrowdClassifier and the base of representations"

@@ -8,7 +8,7 @@ import pytest
 from manyhands import Annotations, DawidSkene, MajorityVote, registry
 from manyhands.aggregation.base import Aggregator, Inference
 from manyhands.exceptions import CrowdWarning, ParameterError
-from manyhands.testing.assertions import quietly
+from manyhands.testing.crowds import quietly
 
 
 class FirstClass(Aggregator):

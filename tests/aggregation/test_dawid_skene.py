@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 from manyhands import Annotations, DawidSkene
 from manyhands.em.confusion_em import ConfusionEM
 from manyhands.em.driver import run_em
-from manyhands.em.kernels import pack
-from manyhands.em.label_source import PackedLabels
+from manyhands.em.kernels import PackedLabels, pack
+from manyhands.em.noise import ConfusionNoise
 from manyhands.em.priors import EstimatedPrior
-from manyhands.noise.confusion import ConfusionNoise
-from manyhands.testing.assertions import quietly
-from manyhands.testing.small_crowds import easy_crowd
+from manyhands.testing.crowds import easy_crowd, quietly
 from reference.slow import slow_dawid_skene
 from strategies import annotations, triples_of
+
+pytestmark = pytest.mark.fast
 
 
 @given(votes=annotations(), smoothing=st.sampled_from([0.01, 0.5, 2.0]), n_iter=st.integers(1, 6))

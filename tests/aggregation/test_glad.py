@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from manyhands import GLAD, Annotations
-from manyhands.aggregation.glad_steps import GLADParams, GLADSteps, maximise_ease
+from manyhands.aggregation.glad import GLADParams, GLADSteps, maximise_ease
 from manyhands.em.priors import FixedPrior, class_prior
 from manyhands.exceptions import CrowdWarning
 

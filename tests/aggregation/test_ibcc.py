@@ -6,8 +6,8 @@ from scipy.special import digamma, gammaln
 from scipy.stats import dirichlet
 
 from manyhands import IBCC, Annotations, DawidSkene
+from manyhands.em.noise import VariationalPrior, dirichlet_divergence, inverse_digamma
 from manyhands.exceptions import CrowdWarning
-from manyhands.noise.variational import VariationalPrior, dirichlet_divergence, inverse_digamma
 
 TINY = [[0, 0, 1], [1, 1, 1], [0, 0, 0], [1, 1, 0], [0, -1, -1]]
 

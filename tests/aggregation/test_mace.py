@@ -5,8 +5,10 @@ import pytest
 from scipy.optimize import minimize
 
 from manyhands import MACE, Annotations
+from manyhands.em.noise import SpammerNoise
 from manyhands.exceptions import CrowdWarning
-from manyhands.noise.spammer import SpammerNoise
+
+pytestmark = pytest.mark.fast
 
 
 def crowd_with_spammers(seed=0, n_items=200, n_classes=4):

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from manyhands import Annotations, OneCoin
-from manyhands.noise.one_coin import OneCoinNoise
-from manyhands.testing.small_crowds import easy_crowd
+from manyhands.em.noise import OneCoinNoise
+from manyhands.testing.crowds import easy_crowd
 from reference.slow import slow_one_coin_accuracy
 from strategies import seeds
 

@@ -5,10 +5,10 @@ import pytest
 from scipy.stats import spearmanr
 
 from manyhands import GLAD, Annotations, VoteDifficultyEM
+from manyhands.em.ability import p_right
 from manyhands.em.confusion_em import fit_confusion_em
+from manyhands.em.noise import pseudo_count_matrix
 from manyhands.em.priors import class_prior
-from manyhands.noise import pseudo_count_matrix
-from manyhands.noise.difficulty import p_right
 from manyhands.simulate import make_crowd
 from reference import slow_difficulty as slow
 

@@ -5,12 +5,11 @@ import pytest
 
 import manyhands as mh
 from manyhands import registry
-from manyhands.em.kernels import em_pass, pack, vote_pass, vote_share
-from manyhands.em.packed import Packed
+from manyhands.em.kernels import Packed, em_pass, pack, vote_pass, vote_share
 from manyhands.exceptions import AnnotationError, CrowdWarning
 from manyhands.metrics import krippendorff_alpha
 from manyhands.simulate import make_crowd
-from manyhands.validation.input_checks import TAKE_WEIGHTS
+from manyhands.validation import TAKE_WEIGHTS
 
 # Without the parts that look at single labels: the exponent by held-out labels, and colluding groups.
 PLAIN = {"pooled-dawid-skene": {"calibrate": False, "detect_collusion": False}}
@@ -181,8 +180,8 @@ def test_names_of_methods_that_take_weights_are_those_of_their_classes():
 def test_other_functions_say_it_too(crowd):
     votes = with_weights(crowd.annotations, np.full(crowd.annotations.n_annotations, 0.5))
     calls = (
-        lambda: mh.alt_test(votes, [votes.worker_ids[0]]),
-        lambda: mh.effective_votes(votes),
+        lambda: mh.trust.alt_test(votes, [votes.worker_ids[0]]),
+        lambda: mh.trust.effective_votes(votes),
         lambda: mh.contested(votes),
         lambda: krippendorff_alpha(votes),
     )

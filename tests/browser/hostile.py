@@ -87,7 +87,19 @@ def write_hostile_report(folder, run_command):
     (folder / "groups.csv").write_text(hostile_groups(), encoding="utf-8", newline="")
     (folder / "truth.csv").write_text(hostile_truth(), encoding="utf-8", newline="")
     page = folder / "report.html"
-    command = ["report", str(source), "--label", QUESTION, "--item", "item", "--worker", "worker", "--reveal", "-q"]
+    command = [
+        "report",
+        str(source),
+        "--label",
+        QUESTION,
+        "--item",
+        "item",
+        "--worker",
+        "worker",
+        "--worker-names",
+        "ids",
+        "-q",
+    ]
     more = ["--compare", "--groups", str(folder / "groups.csv"), "--truth", str(folder / "truth.csv")]
     assert run_command([*command, *more, "--title", PAYLOADS[0], "-o", str(page)]) == 0
     return page

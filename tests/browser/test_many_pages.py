@@ -54,7 +54,9 @@ def pages(tmp_path_factory):
         lambda w: f"{SCRIPTS[w % 4]}{w}",
         lambda i: (SCRIPTS[i % 4] + " ") * 5 if i % 5 else "W" * 400,
     )
-    found["scripts"] = _report(source, folder / "scripts.html", "--reveal", "--compare", "--title", SCRIPTS[0])
+    found["scripts"] = _report(
+        source, folder / "scripts.html", "--worker-names", "ids", "--compare", "--title", SCRIPTS[0]
+    )
     found["two"] = _report(_write(folder / "two.csv", make(40, 2, 2, 2, random_state=4), "yn"), folder / "two.html")
     source = _write(
         folder / "many.csv", make(400, 20, 60, 4, random_state=5), [f"species {k} of a genus" for k in range(60)]
@@ -72,9 +74,9 @@ def pages(tmp_path_factory):
     assert run_command(["report", *both, "-o", str(found["change"]), "-q"]) == 0
     crowd = make(150, 10, 3, 3, bad="random", random_state=7)
     features = np.eye(3)[crowd.truth] + np.random.default_rng(0).normal(0, 0.5, (150, 3))
-    trained = mh.Raykar().fit(features, crowd.annotations)
+    trained = mh.classifiers.Raykar().fit(features, crowd.annotations)
     model = mh.PooledDawidSkene().fit(crowd.annotations)
-    found["classifier"] = mh.report(model, folder / "classifier.html", classifier=trained)
+    found["classifier"] = mh.write_report(model, folder / "classifier.html", classifier=trained)
     return found
 
 
@@ -184,7 +186,7 @@ def test_what_a_mouse_shows_is_in_a_table(pages, open_page):
     page = open_page(pages["scripts"])
     tips = page.evaluate("Array.from(document.querySelectorAll('#workers svg title')).map(e => e.textContent)")
     rows = page.evaluate(
-        """Array.from(document.querySelectorAll('#workers tbody tr'))
+        """Array.from(document.querySelector('#workers table').tBodies[0].rows)
         .map(row => Array.from(row.cells).map(cell => cell.textContent))"""
     )
     shown = {row[0]: float(row[2]) for row in rows}
@@ -195,7 +197,7 @@ def test_what_a_mouse_shows_is_in_a_table(pages, open_page):
 
 
 def test_series_differ_in_shape(pages, open_page):
-    """Without colours the flags of workers are told apart by their marks, and severities by their words."""
+    """Without colours the alerts of workers are told apart by their marks, and severities by their words."""
     page = open_page(pages["wide"])
     shapes = page.evaluate(
         """Object.entries(Array.from(document.querySelectorAll('#workers svg > [class^=s]')).reduce((found, e) => {
@@ -206,7 +208,7 @@ def test_series_differ_in_shape(pages, open_page):
         return found; }, {})).map(entry => Array.from(entry[1]).join())"""
     )
     assert len(shapes) >= 2 and len(set(shapes)) == len(shapes)
-    words = page.locator(".alerts b").all_inner_texts()
+    words = page.locator(".notices b").all_inner_texts()
     assert words and all(word.split()[-1] in ("Alert", "Warning", "Note") for word in words)
 
 

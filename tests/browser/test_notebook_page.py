@@ -64,6 +64,6 @@ def test_neither_styles_the_other(displays, open_page, tmp_path):
             question = f"([name, what]) => ({look})(name, what)"
             assert with_panels.evaluate(question, [name, what]) == alone.evaluate(question, [name, what])
     expected = {"dt": ("float", "none"), "td[dir]": ("textAlign", "start"), "table": ("tableLayout", "auto")}
-    expected |= {"tbody tr": ("backgroundColor", "rgba(0, 0, 0, 0)"), ".alerts": ("paddingLeft", "0px")}
+    expected |= {"tbody tr": ("backgroundColor", "rgba(0, 0, 0, 0)"), ".notices": ("paddingLeft", "0px")}
     for name, (what, value) in expected.items():
         assert with_panels.evaluate(f"([name, what]) => ({look})(name, what)", [f".mh {name}", what]) == value

@@ -3,15 +3,14 @@
 import numpy as np
 import pytest
 
-from manyhands import MBEM, Annotations, DawidSkene, MajorityVote, OneCoin, SpeeLFC, TraceReg, TwoStage, registry
+from manyhands import Annotations, DawidSkene, MajorityVote, OneCoin, registry
+from manyhands.classifiers import MBEM, SpeeLFC, TraceReg, TwoStage
 from manyhands.simulate import draw_labels, one_coin
-from manyhands.testing.assertions import quietly
-from manyhands.testing.learners import QUICK, add_noise
-from manyhands.testing.small_crowds import feature_crowd, features_of
+from manyhands.testing.crowds import QUICK, add_noise, feature_crowd, features_of, quietly
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
-# G1, perfect workers are training on the truth, within two points: `testing.training_invariances`, for every method.
+# G1, perfect workers are training on the truth, within two points: `testing.learners`, for every method.
 
 
 def spammer_majority(n_classes, n_items=200, seed=0):
@@ -105,6 +104,6 @@ def test_g8_with_single_labels_mbem_is_more_accurate_than_the_vote():
 # G9, Max-MIG under a naive majority: test_max_mig.py, test_a_naive_majority_is_identified.
 # G10, CPC at both ends of mu: test_cpc.py, test_a_strong_penalty_gives_pooled_logistic_regression and
 # test_without_a_penalty_the_target_is_zero.
-# G11, workers without labels change nothing: `testing.training_invariances`, for every method.
-# G12, metric losses at 0 and at identical points: tests/nn/test_metric_losses.py,
+# G11, workers without labels change nothing: `testing.learners`, for every method.
+# G12, metric losses at 0 and at identical points: tests/nn/test_losses_metric.py,
 # test_separated_classes_cost_nothing and test_gradients_are_finite_where_points_are_identical.

@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 
-from manyhands import AggNet, Annotations, Raykar
+from manyhands import Annotations
+from manyhands.classifiers import AggNet, Raykar
 from manyhands.classifiers.aggnet import EMState
-from manyhands.classifiers.epoch_updates import EpochThenUpdate
-from manyhands.em.classifier_em import initial_posterior, posterior_given
+from manyhands.classifiers.network import EpochThenUpdate
+from manyhands.em.e_step import initial_posterior, posterior_given
 from manyhands.em.kernels import pack
-from manyhands.testing.learners import QUICK
-from manyhands.testing.small_crowds import feature_crowd, with_unlabelled
+from manyhands.testing.crowds import QUICK, feature_crowd, with_unlabelled
 from reference.slow_raykar import confusions, truth
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.fast, pytest.mark.usefixtures("one_thread")]
 
 
 def quick(**changes):

@@ -7,13 +7,12 @@ import pytest
 import torch
 from hypothesis import given
 
-from manyhands import Annotations, CoNAL
-from manyhands.classifiers import conal
+from manyhands import Annotations
+from manyhands.classifiers import CoNAL, conal
 from manyhands.classifiers.conal import CommonNoiseLayer
 from manyhands.nn.batches import Batch
-from manyhands.testing.learners import QUICK
-from manyhands.testing.small_crowds import feature_crowd, features_of, with_unlabelled
-from manyhands.testing.training_invariances import check_workers_without_labels_change_nothing
+from manyhands.testing.crowds import QUICK, feature_crowd, features_of, with_unlabelled
+from manyhands.testing.learners import check_workers_without_labels_change_nothing
 from reference.slow_networks import slow_crowd_logits, slow_softmax
 from strategies import seeds
 

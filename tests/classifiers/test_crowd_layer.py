@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 import torch
 
-from manyhands import Annotations, CrowdLayer, load_model
+from manyhands import Annotations, load_model
+from manyhands._core.progress import listening
+from manyhands.classifiers import CrowdLayer
 from manyhands.exceptions import ParameterError
 from manyhands.heldout import hold_out
-from manyhands.nn import checkpoint as checkpoints
+from manyhands.nn import train as checkpoints
 from manyhands.nn.worker_layers import FORMS
-from manyhands.progress import listening
-from manyhands.testing.learners import QUICK
-from manyhands.testing.small_crowds import feature_crowd, features_of, with_unlabelled
-from manyhands.testing.training_invariances import check_workers_without_labels_change_nothing
+from manyhands.testing.crowds import QUICK, feature_crowd, features_of, with_unlabelled
+from manyhands.testing.learners import check_workers_without_labels_change_nothing
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -80,14 +80,14 @@ def test_a_killed_process_is_resumed_by_another(tmp_path):
     program = """if True:
         import os, signal, sys
         import torch
-        from manyhands import CrowdLayer
-        from manyhands.nn import checkpoint
-        from manyhands.progress import listening
-        from manyhands.testing.learners import QUICK
-        from manyhands.testing.small_crowds import feature_crowd
+        from manyhands.classifiers import CrowdLayer
+        from manyhands.nn import train
+        from manyhands._core.progress import listening
+        from manyhands.testing.crowds import QUICK
+        from manyhands.testing.crowds import feature_crowd
 
         torch.set_num_threads(1)
-        checkpoint.SECONDS = 0.0
+        train.SECONDS = 0.0
         X, votes, _ = feature_crowd(3)
         model = CrowdLayer(**QUICK | {"dropout": 0.3}, checkpoint=sys.argv[1], random_state=0)
         with listening(lambda done, *_: done == int(sys.argv[2]) and os.kill(os.getpid(), signal.SIGKILL)):
@@ -164,7 +164,7 @@ def test_images_and_a_custom_backbone(tmp_path):
 def test_an_unavailable_device_is_refused():
     """With the name of the parameter."""
     X, votes, _ = feature_crowd(2)
-    with pytest.raises(ParameterError, match="'device' is 'xpu:7', which torch cannot use here"):
+    with pytest.raises(ParameterError, match="`device` is 'xpu:7', which torch cannot use here"):
         quick(device="xpu:7").fit(X, votes)
 
 

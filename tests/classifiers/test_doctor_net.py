@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from manyhands import Annotations, DoctorNet
-from manyhands.nn import worker_heads
+from manyhands import Annotations
+from manyhands.classifiers import DoctorNet, doctor_net
+from manyhands.classifiers.doctor_net import Heads, HeadsWeightedByItem, labellers
 from manyhands.nn.batches import Batch
-from manyhands.nn.worker_heads import Heads, HeadsWeightedByItem, labellers
-from manyhands.testing.learners import QUICK
-from manyhands.testing.small_crowds import feature_crowd, features_of, with_unlabelled
-from manyhands.testing.training_invariances import (
+from manyhands.testing.crowds import QUICK, feature_crowd, features_of, with_unlabelled
+from manyhands.testing.learners import (
     check_perfect_workers_equal_supervised_training,
     check_workers_without_labels_change_nothing,
 )
@@ -66,7 +65,7 @@ def test_the_likelihood_of_a_label_uses_the_head_of_its_worker():
 @pytest.mark.parametrize("numbers", [1, 1 << 22])
 def test_the_average_equals_plain_loops(numbers, monkeypatch):
     """With all heads in one chunk or one by one; with heads left out per row; with a head of weight 0."""
-    monkeypatch.setattr(worker_heads, "_NUMBERS", numbers)
+    monkeypatch.setattr(doctor_net, "_NUMBERS", numbers)
     heads, x = some_heads(), torch.tensor([[1.0, -2.0], [0.5, 0.0], [0.0, 3.0]])
     left_out = torch.tensor([[True, False, True, False], [False] * 4, [True, True, True, False]])
     expected = [slow_average(heads, x[i].tolist(), set(np.flatnonzero(left_out[i]))) for i in range(3)]

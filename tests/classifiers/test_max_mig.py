@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from manyhands import Annotations, MaxMIG, TwoStage
+from manyhands import Annotations
+from manyhands.classifiers import MaxMIG, TwoStage
 from manyhands.classifiers.max_mig import FullBatches, LabelAggregator, mig_loss
 from manyhands.nn.batches import AnnotationBatches, Batch
-from manyhands.testing.learners import QUICK
-from manyhands.testing.small_crowds import feature_crowd, features_of
-from manyhands.testing.training_invariances import (
+from manyhands.testing.crowds import QUICK, feature_crowd, features_of
+from manyhands.testing.learners import (
     check_perfect_workers_equal_supervised_training,
     check_resumed_fit_equals_uninterrupted_fit,
 )

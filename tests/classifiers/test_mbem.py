@@ -5,12 +5,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from manyhands import MBEM, Annotations
-from manyhands.classifiers import mbem
+from manyhands import Annotations
+from manyhands.classifiers import MBEM, mbem
 from manyhands.classifiers.mbem import posterior_by_predictions
 from manyhands.features import as_rows
-from manyhands.testing.learners import QUICK
-from manyhands.testing.small_crowds import feature_crowd, with_unlabelled
+from manyhands.testing.crowds import QUICK, feature_crowd, with_unlabelled
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

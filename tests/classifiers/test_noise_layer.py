@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from manyhands import Annotations, DawidSkene, MajorityVote, TwoStage, registry
+from manyhands import Annotations, DawidSkene, MajorityVote, registry
+from manyhands.classifiers import TwoStage
 from manyhands.exceptions import ParameterError
 from manyhands.nn.worker_layers import FORMS, Confusion, CrowdLogits
-from manyhands.testing.learners import QUICK
-from manyhands.testing.small_crowds import feature_crowd, features_of
+from manyhands.testing.crowds import QUICK, feature_crowd, features_of
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 METHODS = ("conal", "crowd-layer", "spee-lfc", "trace-reg")
@@ -80,5 +80,5 @@ def test_init_is_a_name_or_an_aggregator():
     X, votes, _ = feature_crowd(2)
     model = registry.create("crowd-layer", init=DawidSkene(smoothing=0.5), random_state=0, **QUICK).fit(X, votes)
     assert model.get_params()["init__smoothing"] == 0.5
-    with pytest.raises(ParameterError, match="'init'"):
+    with pytest.raises(ParameterError, match="`init`"):
         registry.create("crowd-layer", init="nowhere").fit(X, votes)

@@ -9,12 +9,13 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from manyhands import Annotations, Raykar, TwoStage
+from manyhands import Annotations
+from manyhands.classifiers import Raykar, TwoStage
 from manyhands.classifiers.raykar import RaykarSteps
-from manyhands.em.classifier_em import class_names, initial_posterior, posterior_from_gold
+from manyhands.em.e_step import class_names, initial_posterior, posterior_from_gold
 from manyhands.em.kernels import pack
-from manyhands.linear.softmax_regression import log_proba, newton_ascent, penalty
-from manyhands.testing.small_crowds import feature_crowd, features_of, with_unlabelled
+from manyhands.linear import log_proba, newton_ascent, penalty
+from manyhands.testing.crowds import feature_crowd, features_of, with_unlabelled
 from reference.slow_raykar import two_coin_em
 
 
@@ -264,7 +265,7 @@ def test_more_starts_never_give_a_lower_objective():
 def test_no_torch_is_needed():
     """Neither to fit nor to predict."""
     program = (
-        "import sys; from manyhands import Annotations, Raykar;"
+        "import sys; from manyhands import Annotations; from manyhands.classifiers import Raykar;"
         "v = Annotations.from_matrix([[0, 0, 1], [1, 1, 1]]); Raykar().fit([[0.0], [1.0]], v).predict([[0.5]]);"
         "print('torch' in sys.modules)"
     )
@@ -274,7 +275,7 @@ def test_no_torch_is_needed():
 
 def test_no_torch_is_needed_to_save_and_load(tmp_path):
     program = (
-        "import sys; from manyhands import Annotations, Raykar, load_model;"
+        "import sys; from manyhands import Annotations, load_model; from manyhands.classifiers import Raykar;"
         "v = Annotations.from_matrix([[0, 0, 1], [1, 1, 1]]); Raykar().fit([[0.0], [1.0]], v).save(sys.argv[1]);"
         "load_model(sys.argv[1]).predict([[0.5]]); print('torch' in sys.modules)"
     )

@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 import torch
 
-from manyhands import Annotations, SelfCrowd, SpeeLFC, TraceReg, TwoStage, load_model
-from manyhands.classifiers import spee_lfc, trace_reg
+from manyhands import Annotations, SelfCrowd, load_model
+from manyhands.classifiers import SpeeLFC, TraceReg, TwoStage, spee_lfc, trace_reg
 from manyhands.features import as_rows
-from manyhands.nn.inference import outputs
+from manyhands.nn.backbones import outputs
 from manyhands.nn.worker_layers import Confusion
-from manyhands.testing.learners import QUICK
-from manyhands.testing.small_crowds import feature_crowd, with_unlabelled
+from manyhands.testing.crowds import QUICK, feature_crowd, with_unlabelled
 from reference.slow_networks import slow_softmax
 
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from manyhands import Annotations, SpeeLFC, TraceReg
+from manyhands import Annotations
+from manyhands.classifiers import SpeeLFC, TraceReg
 from manyhands.exceptions import CrowdWarning
-from manyhands.testing.learners import QUICK
-from manyhands.testing.small_crowds import feature_crowd, features_of, with_unlabelled
-from manyhands.testing.training_invariances import check_workers_without_labels_change_nothing
+from manyhands.testing.crowds import QUICK, feature_crowd, features_of, with_unlabelled
+from manyhands.testing.learners import check_workers_without_labels_change_nothing
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -7,17 +7,17 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-from manyhands import Annotations, DawidSkene, MajorityVote, TwoStage, load_model
+from manyhands import Annotations, DawidSkene, MajorityVote, load_model
+from manyhands.classifiers import TwoStage
 from manyhands.exceptions import ParameterError
 from manyhands.testing import classifier_checks
-from manyhands.testing.assertions import quietly
-from manyhands.testing.learners import QUICK
-from manyhands.testing.small_crowds import feature_crowd, with_unlabelled
+from manyhands.testing.crowds import QUICK, feature_crowd, quietly, with_unlabelled
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.mark.parametrize("soft", [False, True])
+@pytest.mark.slow
 def test_logistic_regression_passes_all_checks(soft):
     """All but that every parameter is used, since those of the network are not."""
     for name, check in classifier_checks():

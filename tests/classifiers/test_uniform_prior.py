@@ -6,8 +6,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from manyhands import ICED, Annotations, PriorAdjusted, Raykar, TwoStage
-from manyhands.testing.learners import QUICK
+from manyhands import ICED, Annotations
+from manyhands.classifiers import PriorAdjusted, Raykar, TwoStage
+from manyhands.testing.crowds import QUICK
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

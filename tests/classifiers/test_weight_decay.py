@@ -6,8 +6,7 @@ import pytest
 import torch
 
 from manyhands import registry
-from manyhands.testing.learners import fit_briefly, is_network, known_to
-from manyhands.testing.small_crowds import feature_crowd
+from manyhands.testing.crowds import feature_crowd, fit_briefly, is_network, known_to
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

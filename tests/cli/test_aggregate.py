@@ -13,6 +13,8 @@ import pytest
 
 from manyhands.cli.app import run
 
+pytestmark = pytest.mark.fast
+
 SAMPLES = Path(__file__).parents[1] / "samples"
 VOTES = "task,worker,label\n1,a@x.org,x\n1,b,x\n1,c,y\n2,a@x.org,y\n2,b,y\n3,a@x.org,x\n3,c,x\n4,b,\n"
 
@@ -78,10 +80,15 @@ def test_all_methods_can_be_compared(votes, tmp_path, capsys):
 def test_no_worker_id_is_written(votes, tmp_path, capsys):
     """Neither in a file nor on the terminal."""
     out = tmp_path / "out"
-    assert run(["aggregate", votes, "--pseudonymise", "--compare", "-o", str(out)]) == 0
+    assert run(["aggregate", votes, "--worker-names", "pseudonyms", "--compare", "-o", str(out)]) == 0
     written = b"".join(path.read_bytes() for path in out.iterdir())
-    assert b"x.org" not in written and "x.org" not in capsys.readouterr().err
-    assert {row["worker"] for row in rows_of(out / "workers.csv")} == {"worker-001", "worker-002", "worker-003"}
+    said = capsys.readouterr().err
+    assert b"x.org" not in written and "x.org" not in said and "come from manyhands.key: keep it" in said
+    names = {row["worker"] for row in rows_of(out / "workers.csv")}
+    assert len(names) == 3 and all("-" in name for name in names)
+    assert (out / "manyhands.key").stat().st_mode & 0o077 == 0
+    assert run(["aggregate", votes, "--worker-names", "pseudonyms", "--compare", "-o", str(out), "--force"]) == 0
+    assert {row["worker"] for row in rows_of(out / "workers.csv")} == names
 
 
 def test_spreadsheets_run_nothing(tmp_path):
@@ -143,7 +150,7 @@ def test_standard_input_is_a_file(votes):
 def test_a_kill_leaves_whole_files(votes, tmp_path):
     """A run that dies with some files in place: what is there is whole, and a second run completes it.
 
-    tests/writing/test_writing.py kills at every step.
+    tests/_core/test_writing.py kills at every step.
     """
     out, whole = tmp_path / "out", tmp_path / "whole"
     assert run(["aggregate", votes, "-q", "-o", str(whole)]) == 0
@@ -192,7 +199,7 @@ def test_gold_that_the_votes_contradict_is_named(tmp_path, capsys):
     assert run(["aggregate", str(tmp_path / "votes.csv"), *arguments]) == 0
     assert "contradict the gold of 1 item, such as '1'" in capsys.readouterr().err
     assert json.loads((out / "summary.json").read_text())["gold_contradicted"] == ["1"]
-    assert [row["flags"] for row in rows_of(out / "labels.csv")] == ["gold", "gold"]
+    assert [row["alerts"] for row in rows_of(out / "labels.csv")] == ["gold", "gold"]
 
 
 def test_writing_back_needs_an_export_that_can_be_read_again(tmp_path, capsys):

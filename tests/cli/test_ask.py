@@ -61,7 +61,7 @@ def test_questions_are_filled_in_and_used(job, capsys):
     assert "10 answers (contested items)" in capsys.readouterr().err
     labels = {row["item"]: row for row in rows_of("out/labels.csv")}
     assert all(labels[row["item"]]["label"] == truth_of(row) for row in rows)
-    assert all("gold" in labels[row["item"]]["flags"] for row in rows)
+    assert all("gold" in labels[row["item"]]["alerts"] for row in rows)
     trust = json.loads((job / "out" / "summary.json").read_text())["trust"]
     assert trust["n_answers"] == 10 and trust["sampled"] == {"contested": 10}
     assert trust["selection"]["method"] == json.loads((job / "out" / "summary.json").read_text())["method"]
@@ -145,6 +145,7 @@ def test_classes_that_look_like_numbers_or_commands(tmp_path, monkeypatch, capsy
     assert [row["answer"] for row in rows_of("questions.csv")] == ["2", "q", ""]
 
 
+@pytest.mark.slow
 def test_random_answers_calibrate_and_carry_a_promise(job, capsys):
     """Confidence, accuracy, labels that stand and label sets, in the files and in words."""
     run(["ask", "ratings.csv", "-n", "10", "-o", "contested.csv", "-q"])
@@ -205,16 +206,85 @@ def test_bad_options_are_one_sentence(job, capsys, arguments, code, sentence):
     assert sentence in capsys.readouterr().err
 
 
-def test_answers_of_another_export_stay_usable_as_gold(job, capsys):
-    """The fingerprint differs after one more label: the sentence says what to do, and doing it works."""
+def test_answers_survive_new_labels_and_items(job, capsys):
+    """The summary and the labels say about which items the answers speak; labels of new items need an expert."""
+    run(["ask", "ratings.csv", "-n", "70", "--purpose", "confidence", "-o", "mon.csv", "-q"])
+    fill("mon.csv", truth_of)
+    with open("ratings.csv", "a") as file:
+        file.write("i0,w99,cat,animal 0\n" + "".join(f"n{k},w{w},cat,new {k}\n" for k in range(9) for w in range(3)))
+    options = ["--guarantee", "error<=20% at 90%", "--sets", "80%", "-o", "out"]
+    assert run(["aggregate", "ratings.csv", "--answers", "mon.csv", *options]) == 0
+    err = capsys.readouterr().err
+    assert "70 answers about 150 items (mon.csv); nothing is known from them about 9 new items" in err
+    assert "This is about 150 of 159 items" in err and "9 items are not covered" in err
+    rows = {row["item"]: row for row in rows_of("out/labels.csv")}
+    assert rows["n3"]["stratum"] == "new" and rows["n3"]["stands"] == "expert" and rows["i0"]["stratum"] == "mon.csv"
+    assert rows["n3"]["label_set"] == "cat; dog; owl" and any(";" not in row["label_set"] for row in rows.values())
+    trust = json.loads((job / "out" / "summary.json").read_text())["trust"]
+    assert trust["strata"]["items"] == {"mon.csv": {"n_items": 150, "n_answers": 70}} and trust["strata"]["n_new"] == 9
+    assert trust["accuracy"]["n_covered"] == trust["guarantee"]["n_covered"] == trust["sets"]["n_covered"] == 150
+
+
+def test_answers_about_items_that_lost_their_labels_stay_certain(job, capsys):
+    """They cannot show whether labels are right, and are no reason to refuse the others."""
+    run(["ask", "ratings.csv", "-n", "60", "--purpose", "confidence", "-o", "mon.csv", "-q"])
+    fill("mon.csv", truth_of)
+    first = rows_of("mon.csv")[0]["item"]
+    text = (job / "ratings.csv").read_text().splitlines()
+    emptied = [",".join([*line.split(",")[:2], "", "x"]) if line.startswith(f"{first},") else line for line in text]
+    (job / "ratings.csv").write_text("\n".join(emptied) + "\n")
+    assert run(["aggregate", "ratings.csv", "--answers", "mon.csv", "-o", "out"]) == 0
+    assert "1 random answer about items without labels cannot show" in capsys.readouterr().err
+    summary = json.loads((job / "out" / "summary.json").read_text())
+    assert summary["trust"]["accuracy"]["n_answers"] == 59
+    labels = {row["item"]: row["label"] for row in rows_of("out/labels.csv")}
+    assert all(labels[row["item"]] == row["answer"] for row in rows_of("mon.csv"))
+
+
+def test_changed_classes_are_named_and_answers_stay_usable_as_gold(job, capsys):
     run(["ask", "ratings.csv", "-n", "3", "-o", "questions.csv", "-q"])
     fill("questions.csv", truth_of)
     with open("ratings.csv", "a") as file:
-        file.write("i0,w99,cat,animal 0\n")
+        file.write("i0,w99,emu,animal 0\n")
     assert run(["aggregate", "ratings.csv", "--answers", "questions.csv"]) == 3
-    assert "drawn from another export" in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert "The classes changed since questions.csv was drawn: 'emu' is new" in err and "--gold" in err
     assert run(["aggregate", "ratings.csv", "--gold", "questions.csv", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["n_gold_used"] == 3
+
+
+def test_the_expert_is_blind_in_the_terminal(job, monkeypatch, capsys):
+    """Votes and methods are shown where they are asked for, also of a file that has them."""
+    assert answer_in_terminal(monkeypatch, "1\nq\n", "-n", "3") == 0
+    err = capsys.readouterr().err
+    assert "text: animal" in err and "votes" not in err and "wawa" not in err and "choices" not in err
+    assert answer_in_terminal(monkeypatch, "q\n", "--show-votes") == 2
+    assert "drawn without votes" in capsys.readouterr().err
+    assert answer_in_terminal(monkeypatch, "q\n", "-n", "3", "--show-votes", "--force") == 0
+    err = capsys.readouterr().err
+    assert "votes: " in err and "wawa" in err
+    assert answer_in_terminal(monkeypatch, "q\n") == 0
+    assert "wawa" not in capsys.readouterr().err
+
+
+def test_a_message_stands_below_the_question(job, monkeypatch, capsys):
+    """Each question clears the screen, so that a message above it would not be seen."""
+    assert answer_in_terminal(monkeypatch, "nonsense\nu\nq\n", "-n", "2") == 0
+    screens = capsys.readouterr().err.split("--- 0 of 2 answered ---")[1:]
+    assert len(screens) == 3
+    assert "nonsense" not in screens[0] and screens[1].index("q quit") < screens[1].index("'nonsense' is neither")
+    assert screens[2].index("q quit") < screens[2].index("There is nothing to undo.")
+
+
+def test_too_many_items_for_the_file_are_noticed(job, monkeypatch, capsys):
+    """The answers are then good for this export alone, which is said when they are asked for."""
+    monkeypatch.setattr("manyhands.io.questions._LARGEST_CELL", 100)
+    monkeypatch.setattr("manyhands.io.questions._CELL", 10)
+    assert run(["ask", "ratings.csv", "-n", "2", "--purpose", "confidence", "-o", "mon.csv"]) == 0
+    err = " ".join(capsys.readouterr().err.split())
+    assert "names of the 150 items do not fit beside 2 questions" in err and "raise -n" in err
+    fill("mon.csv", truth_of)
+    assert run(["aggregate", "ratings.csv", "--answers", "mon.csv", "-q", "-o", "out"]) == 0
 
 
 def test_gold_and_answers_must_agree(job, capsys):

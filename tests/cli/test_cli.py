@@ -29,7 +29,7 @@ def test_aggregate_writes_three_files(votes, tmp_path, method):
     with (out / "labels.csv").open(newline="") as file:
         rows = {row["item"]: row for row in csv.DictReader(file)}
     assert [rows[item]["label"] for item in "1234"] == ["x", "y", "x", ""]
-    assert rows["4"]["flags"] == "unlabelled"
+    assert rows["4"]["alerts"] == "unlabelled"
     result = json.loads((out / "summary.json").read_text())
     assert result["schema"] == 1 and result["method"] == method
     assert result["ledger"] == {"rows_read": 8, "kept": 7, "excluded": {"no_label": 1}}
@@ -47,7 +47,7 @@ def test_data_goes_to_stdout_and_words_to_stderr(votes, capsys):
     """Without -o the labels are printed, and nothing but the labels; --json prints one object."""
     assert run(["aggregate", str(votes)]) == 0
     out, err = capsys.readouterr()
-    assert out.startswith("item,label,confidence,n_labels,flags,p_x,p_y\n") and len(out.splitlines()) == 5
+    assert out.startswith("item,label,confidence,n_labels,alerts,p_x,p_y\n") and len(out.splitlines()) == 5
     assert "8 rows read, 7 kept" in err
     assert run(["aggregate", str(votes), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["n_items"] == 4

@@ -2,11 +2,14 @@
 
 import csv
 import json
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 
 from manyhands.cli.app import app, run
+from manyhands.cli.printing import OPTIONS, in_options
 
 SAMPLES = Path(__file__).parents[1] / "samples"
 COMMANDS = [command.name for command in app.registered_commands]
@@ -16,7 +19,7 @@ def test_all_documented_commands_exist():
     """What the documents promise is there."""
     of_labels = {"inspect", "aggregate", "report", "ask", "agree", "convert"}
     of_features = {"train", "predict", "evaluate"}
-    others = {"methods", "simulate", "demo", "doctor", "completion", "alt-test", "reproduce", "leaderboard"}
+    others = {"methods", "simulate", "demo", "doctor", "alt-test", "reproduce", "leaderboard"}
     assert set(COMMANDS) == of_labels | of_features | others
 
 
@@ -25,8 +28,41 @@ def test_help_begins_with_examples(command, capsys):
     """A new user sees what to type before what there is to choose."""
     assert run([command, "--help"]) == 0
     shown = capsys.readouterr().out
-    assert f"manyhands {command}" in shown and shown.index("Examples:") < shown.index("Options")
+    assert f"manyhands {command}" in shown and shown.index("Examples:") < shown.index(" Output ")
     assert "\\b" not in shown
+
+
+def test_parameters_in_sentences_become_options_that_exist():
+    """Sentences of the library name parameters; each has an option of some command, or a variable."""
+    known = {name for command in get_command(app).commands.values() for one in command.params for name in one.opts}
+    assert {option.split()[0] for option in OPTIONS.values()} <= known | {"MANYHANDS_CACHE"}
+    told = in_options('`random_state` is -1. Give `item=`, `missing=["?", "not sure"]` or `rows_in_order=True`, `x=1`.')
+    assert told == "--seed is -1. Give --item COLUMN, --missing '?' --missing 'not sure' or --rows-in-order, `x=1`."
+
+
+def test_help_has_groups(capsys, monkeypatch):
+    """In this order, and within the width of the terminal."""
+    for width in (80, 120):
+        monkeypatch.setenv("COLUMNS", str(width))
+        assert run(["aggregate", "--help"]) == 0
+        shown = capsys.readouterr().out
+        groups = [shown.index(f" {name} ─") for name in ("Input", "Cleaning", "Method", "Trust", "Output", "Scale")]
+        assert groups == sorted(groups) and max(map(len, shown.splitlines())) <= width
+        assert "label-studio-tasks" in shown and "{" not in shown.replace("{FILE}", "") and "<bool>" not in shown
+
+
+def test_completion_of_options_and_methods(monkeypatch, capsys):
+    """By typer, without the lists of the help."""
+    monkeypatch.setenv("_MANYHANDS_COMPLETE", "complete_bash")
+    for words, at, found in (
+        ("manyhands aggregate x.csv -m dawid", 4, "dawid-skene"),
+        ("manyhands ag", 1, "aggregate"),
+    ):
+        monkeypatch.setenv("COMP_WORDS", words)
+        monkeypatch.setenv("COMP_CWORD", str(at))
+        with suppress(SystemExit):
+            run(["x"])
+        assert found in capsys.readouterr().out.split()
 
 
 def test_agreement_goes_to_stdout(tmp_path, capsys):
@@ -85,11 +121,11 @@ def test_tables_of_pairs_can_be_pseudonymous_and_safe(tmp_path, capsys):
     """Whatever a command writes."""
     path = tmp_path / "votes.csv"
     path.write_text("task,worker,label\n" + "".join(f"{i},{w},=x\n" for i in range(6) for w in ("a@x.org", "b@x.org")))
-    flags = ["--pseudonymise", "--spreadsheet-safe"]
+    flags = ["--worker-names", "pseudonyms", "--spreadsheet-safe"]
     assert run(["agree", str(path), "-o", str(tmp_path / "out"), *flags]) == 0
     assert run(["convert", str(path), "-o", str(tmp_path / "out" / "plain.csv"), *flags]) == 0
     written = b"".join(path.read_bytes() for path in (tmp_path / "out").iterdir())
-    assert b"x.org" not in written and b"worker-002" in written and b"'=x" in written
+    assert b"x.org" not in written and (tmp_path / "out" / "manyhands.key").exists() and b"'=x" in written
     assert "x.org" not in capsys.readouterr().err
 
 
@@ -118,4 +154,4 @@ def test_every_command_prints_json(tmp_path, capsys):
 def test_no_arguments_show_the_help(capsys):
     """Whoever types the name alone sees what there is."""
     assert run([]) == 0
-    assert "Examples:\n" in capsys.readouterr().out
+    assert "Examples:" in capsys.readouterr().out

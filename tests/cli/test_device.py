@@ -6,19 +6,19 @@ import pytest
 import torch
 
 import manyhands as mh
-from manyhands.classifiers.network_device import device_of
 from manyhands.cli.app import run
-from manyhands.nn import inference
+from manyhands.jobs.train import _device_of
+from manyhands.nn import backbones
 from training_job import NETWORK, arguments, fails, train
 
 
 @pytest.fixture
 def two_gpus(monkeypatch):
     """A machine that has two GPUs by name; what runs on them runs on the CPU."""
-    real = inference.choose_device
-    monkeypatch.setattr(inference, "available_devices", lambda: ["cpu", "cuda:0", "cuda:1"])
+    real = backbones.choose_device
+    monkeypatch.setattr(backbones, "available_devices", lambda: ["cpu", "cuda:0", "cuda:1"])
     monkeypatch.setattr(
-        inference, "choose_device", lambda name: torch.device("cpu") if name == "cuda:1" else real(name)
+        backbones, "choose_device", lambda name: torch.device("cpu") if name == "cuda:1" else real(name)
     )
 
 
@@ -54,12 +54,12 @@ def test_network_and_noise_layer_are_moved(wrapper, job, monkeypatch):
     prefix = "classifier__" if wrapper else ""
     small = ["--set", f"{prefix}max_epochs=1", "--set", f"{prefix}hidden=2"]
     assert train("-q", *small, method=wrapper or ["-m", "spee-lfc-d"]) == 0
-    monkeypatch.setattr(inference, "choose_device", torch.device)
+    monkeypatch.setattr(backbones, "choose_device", torch.device)
     model = mh.load_model("model", device="meta")
     inner = getattr(model, "classifier_", model)
     found = {str(p.device) for part in (model.module_, inner._noise_layer) for p in part.parameters()}
     assert found == {"meta"}
-    assert device_of(model) == "meta" and device_of(mh.load_model("model")) == "cpu"
+    assert _device_of(model) == "meta" and _device_of(mh.load_model("model")) == "cpu"
 
 
 def test_a_wrapped_method_gets_the_device(job, two_gpus, capsys):
@@ -76,7 +76,7 @@ def test_a_wrapped_method_gets_the_device(job, two_gpus, capsys):
         (["--device", "cuda:7"], NETWORK, "'cuda:7', which torch cannot use here"),
         (["--device", "cuda:7"], NETWORK, "this machine has cpu, cuda:0, cuda:1."),
         (["--device", "cpu"], ["-m", "raykar"], "raykar: no network is trained, so leave out the device"),
-        (["--device", "cpu", "--set", "device=auto"], NETWORK, "is 'auto' by --set and 'cpu' by --device; give one"),
+        (["--device", "cpu", "--set", "device=auto"], NETWORK, "is 'auto' among its parameters and 'cpu' by --device"),
     ],
 )
 def test_a_device_that_cannot_be_used_is_refused_before_the_work(more, method, sentence, job, two_gpus, capsys):
@@ -109,6 +109,7 @@ def test_a_leaderboard_checks_the_device_before_it_measures(tmp_path, capsys):
     assert not list(tmp_path.glob("rows/*"))
 
 
+@pytest.mark.slow
 def test_a_row_of_a_table_names_its_device(tmp_path, capsys):
     """It is part of the row and of the command, but not of the key: a run without it measures nothing again."""
     blobs = 'name = "blobs"\nmake = "make_blobs"\narguments = { n_items = 60, n_workers = 6, n_test = 40 }\n'

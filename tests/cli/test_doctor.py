@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from manyhands.cli import doctor_report
 from manyhands.cli.app import run
-from manyhands.workflows import Diagnosis, Finding
+from manyhands.jobs import doctor
+from manyhands.jobs.doctor import Diagnosis, Finding
 
 GOOD = Finding("python", "ok", "CPython 3.12")
 NOTE = Finding("torch", "note", "not installed", "pip install 'manyhands[learn]'")
@@ -19,7 +19,7 @@ BAD = Finding("data", "problem", "MANYHANDS_DATA is x, which is not a folder", "
 @pytest.fixture
 def found(monkeypatch):
     """Sets the findings."""
-    return lambda *findings: monkeypatch.setattr(doctor_report, "diagnose", lambda: Diagnosis(findings))
+    return lambda *findings: monkeypatch.setattr(doctor, "doctor", lambda: Diagnosis(findings))
 
 
 def start(*arguments, program="", **variables):
@@ -70,7 +70,7 @@ def test_the_real_environment(monkeypatch, tmp_path, capsys):
 def test_it_runs_where_no_other_command_can(library):
     """A missing library: the others refuse with one sentence, `doctor` says what is wrong."""
     gone = f"import sys; sys.modules[{library!r}] = None"
-    other = start("methods", program=gone)
+    other = start("inspect", "votes.csv", program=gone)
     assert other.returncode == 3 and len(other.stderr.splitlines()) == 1 and "manyhands doctor" in other.stderr
     this = start("doctor", "--json", program=gone)
     assert "Traceback" not in this.stderr and json.loads(this.stdout)["schema"] == 1
@@ -81,8 +81,8 @@ def test_it_runs_where_no_other_command_can(library):
 
 def test_an_instruction_set_that_does_not_exist():
     """One sentence from all other commands, and a finding."""
-    other = start("methods", MANYHANDS_SIMD="abacus")
-    if other.returncode == 0:
+    other = start("inspect", "votes.csv", MANYHANDS_SIMD="abacus")
+    if other.returncode == 3:
         pytest.skip("the compiled modules were not built")
     assert other.returncode == 2 and len(other.stderr.splitlines()) == 1
     this = start("doctor", MANYHANDS_SIMD="abacus")

@@ -7,13 +7,15 @@ from pathlib import Path
 import pytest
 
 from manyhands.cli.app import run
-from manyhands.io.read.ledger import Ledger
+from manyhands.io.row_filtering import Ledger
 
 SAMPLES = Path(__file__).parents[1] / "samples"
 
 LEDGERS = {  # sample -> rows read, kept, excluded
     "appen/aggregated.csv": (1, 0, {"aggregated": 1}),
     "appen/full.csv": (3, 2, {"tainted": 1}),
+    "argilla/feedback_api.json": (6, 3, {"prediction": 1, "draft": 1, "discarded": 1}),
+    "argilla/feedback_hub.jsonl": (5, 3, {"prediction": 1, "draft": 1}),
     "argilla/records_flat.jsonl": (4, 1, {"prediction": 1, "draft": 1, "discarded": 1}),
     "argilla/records_nested.json": (4, 2, {"prediction": 1, "no_label": 1}),
     "doccano/collaborative": (2, 0, {"no_worker": 2}),
@@ -73,9 +75,11 @@ def test_the_ledger_of_every_sample(sample, capsys):
 @pytest.mark.parametrize("sample", LEDGERS)
 def test_words_go_to_stderr(sample, capsys):
     """A person sees format, mapping and ledger; nothing goes to stdout."""
+    assert run(arguments(sample, "--json")) == 0
+    format_name = json.loads(capsys.readouterr().out)["format"]
     assert run(arguments(sample)) == 0
     out, err = capsys.readouterr()
-    assert out == "" and str(Ledger(*LEDGERS[sample])) in err
+    assert out == "" and Ledger(*LEDGERS[sample]).of_format(format_name) in err
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ COMMANDS = {  # command -> (arguments with files that do not exist, [(bad option
             (["-m", "dawid-skene"], "dawid-skene uses labels alone"),
             (["-m", "triplet"], "triplet learns a representation and predicts no labels"),
             (["-m", "two-stage", "--set", "no=1"], "two-stage has no parameter 'no'"),
-            (["-m", "two-stage", "--set", "dropout=2"], "'dropout' of two-stage must be"),
+            (["-m", "two-stage", "--set", "dropout=2"], "`dropout` of two-stage must be"),
             (["-m", "two-stage", "--choose"], "--choose is for several methods"),
         ],
     ),
@@ -98,7 +98,6 @@ COMMANDS = {  # command -> (arguments with files that do not exist, [(bad option
         ["missing.csv", "-o", "page.html"],
         [*EXPORT, (["-m", "no-such"], "There is no aggregator called 'no-such'")],
     ),
-    "completion": (["bash"], [(["--yaml"], "No such option: --yaml")]),
     "doctor": ([], [(["--yaml"], "No such option: --yaml")]),
     "methods": ([], [(["--yaml"], "No such option: --yaml")]),
 }

@@ -66,14 +66,14 @@ def test_words_need_an_order(tmp_path, capsys):
 
 
 def test_a_scale_is_offered_and_not_used(tmp_path, capsys):
-    """The note has the command, which then runs without a note; other classes have no note."""
+    """The note names the option, with which there is no note; other classes have no note."""
     path = write(tmp_path / "my ratings.csv", "12345")
     for command in ("inspect", "aggregate"):
         assert run([command, path, "--label", "label", "-q"]) == 0
         out, err = capsys.readouterr()
         (note,) = [line for line in err.splitlines() if "ordered_classes" in line]
         assert "1 < 2 < 3 < 4 < 5. Their order was not used" in note
-        assert note.endswith(f"manyhands aggregate '{path}' --label label --ordinal")
+        assert note.endswith("If it has a meaning, add --ordinal.")
         assert "expected" not in out
     assert run(["aggregate", path, "--label", "label", "--ordinal", "-q"]) == 0
     assert "ordered_classes" not in capsys.readouterr().err
@@ -108,7 +108,9 @@ def test_agreement_of_ordered_classes(stars, tmp_path, capsys):
 def test_any_method_gives_median_and_expected_value(stars, tmp_path, method, capsys):
     """They follow from its posterior; pseudonyms do not lose the order."""
     out = tmp_path / "out"
-    assert run(["aggregate", stars, "--ordinal", "-m", method, "--pseudonymise", "-o", str(out), "-q"]) == 0
+    assert (
+        run(["aggregate", stars, "--ordinal", "-m", method, "--worker-names", "pseudonyms", "-o", str(out), "-q"]) == 0
+    )
     assert {"median", "expected"} <= rows_of(out / "labels.csv")[0].keys()
     assert ("grade_bias" in rows_of(out / "workers.csv")[0]) == (method != "majority-vote")
 
@@ -145,9 +147,9 @@ def two_questions(tmp_path):
 
 
 def test_a_rating_among_several_questions_is_recognised(two_questions, capsys):
-    """The overview of all questions names the command for the rating, and has no note on the other question."""
+    """The overview of all questions names the option for the rating, and has no note on the other question."""
     assert run(["inspect", two_questions]) == 0
-    assert f"manyhands aggregate {two_questions} --question stars --ordinal" in capsys.readouterr().err
+    assert "If it has a meaning, add --ordinal." in capsys.readouterr().err
     assert run(["inspect", two_questions, "--json"]) == 0
     rows = {row["question"]: row for row in json.loads(capsys.readouterr().out)["questions"]}
     assert "1 < 2 < 3 < 4 < 5" in rows["stars"]["note"] and "note" not in rows["topic"]

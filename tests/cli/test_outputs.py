@@ -22,7 +22,7 @@ FOLDERS = {  # commands that write a folder, with the files in it
     "agree": (["agree", "missing.csv"], ["agreement.csv", "agreement.json", "classes.csv", "items.csv", "pairs.csv"]),
     "simulate": (["simulate", "--items", "10"], ["planted_workers.csv", "ratings.csv", "truth.csv"]),
     "train": (["train", "missing.csv", "--features", "missing.npz", *QUICK], sorted(MODEL - {"manifest.json"})),
-    "demo": (["demo"], sorted([*SET, "ratings.csv", "methods.csv", "report.html"])),
+    "demo": (["demo"], sorted([*SET, "ratings.csv", "methods.csv", "report.html", "without_flagged.csv"])),
     "reproduce": (["reproduce", "crowding/table-1", "--quick"], ["crowding-table-1.jsonl"]),
 }
 FILES = {  # commands that write one file
@@ -152,6 +152,7 @@ def start(*arguments):
 
 
 @pytest.mark.parametrize("force", [[], ["--force"]], ids=["", "force"])
+@pytest.mark.slow
 def test_of_two_runs_at_once_one_writes(force, tmp_path):
     """The other gets one sentence, before it has read anything."""
     arguments = ["-q", "-o", "out", *force]
@@ -243,7 +244,7 @@ def test_an_error_without_a_file_is_not_blamed_on_standard_output(votes, monkeyp
     def fail(*_, **__):
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr("manyhands.workflows.options.read_export", fail)
+    monkeypatch.setattr("manyhands.jobs.options.read_export", fail)
     assert run(["aggregate", votes]) == 3
     assert sentence(capsys) == "manyhands: The system cannot read or write a file: Input/output error."
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from manyhands import progress_display
-from manyhands.cli import show
+from manyhands._core import progress
+from manyhands.cli import printing
 from manyhands.cli.app import run
 from measuring import TOML
 
@@ -103,7 +103,7 @@ def test_a_table_of_figures_on_a_terminal(form, terminal):
 def test_names_are_not_taken_for_markup(capsys):
     """Square brackets in a title or in the name of a column are what they are."""
     table = pl.DataFrame({"[bold]x[/bold]": ["[red]y"], "[/]": [1]})
-    show.show_table(table, "[/nonsense] title\x1b[2J")
+    printing.show_table(table, "[/nonsense] title\x1b[2J")
     message = capsys.readouterr().err
     assert all(text in message for text in ("[bold]x[/bold]", "[red]y", "[/]", "[/nonsense] title\\x1b[2J"))
 
@@ -115,10 +115,10 @@ def test_progress_shows_names_as_they_are(monkeypatch):
 
     stream = Terminal()
     monkeypatch.setattr(sys, "stderr", stream)
-    monkeypatch.setattr(progress_display, "DELAY", 0.0)
-    from manyhands.progress import report
+    monkeypatch.setattr(progress, "DELAY", 0.0)
+    from manyhands._core.progress import report
 
-    with show.progress_bar(False):
+    with printing.progress_bar(False):
         report(1, 2, "[/red] a\x9btable")
     assert "[/red] a table" in stream.getvalue() and "\x9b" not in stream.getvalue()
 
@@ -133,7 +133,7 @@ class TestClosedStreams:
 
     @pytest.fixture(autouse=True)
     def few_votes(self):
-        Path("votes.csv").write_text("task,worker,label\n1,a,x\n1,b,x\n2,a,y\n2,b,y\n")
+        Path("votes.csv").write_text("item,worker,label\n1,a,x\n1,b,x\n2,a,y\n2,b,y\n")
 
     def test_data_without_standard_output(self):
         """One sentence, and before the export is read."""
@@ -144,7 +144,7 @@ class TestClosedStreams:
         """Nothing that is printed ends up in one of the files."""
         done = self.command(">&- 2>&- <&-", "convert", "votes.csv", "-o", "out/table.csv")
         assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
-        assert Path("out/table.csv").read_text() == "task,worker,label\n1,a,x\n1,b,x\n2,a,y\n2,b,y\n"
+        assert Path("out/table.csv").read_text() == "item,worker,label\n1,a,x\n1,b,x\n2,a,y\n2,b,y\n"
 
     def test_words_without_standard_error_do_not_go_to_standard_output(self):
         done = self.command("2>&-", "convert", "votes.csv")
@@ -192,7 +192,9 @@ def test_an_interruption_of_imports_is_one_line(module, script, tmp_path):
     start = ["-c", "import sys; from manyhands.cli import main; sys.exit(main())"] if script else ["-m", "manyhands"]
     listen = _listen if os.name == "posix" else None
     environment = os.environ | {"PYTHONPATH": path}
-    done = subprocess.run([sys.executable, *start, "methods"], capture_output=True, env=environment, preexec_fn=listen)
+    done = subprocess.run(
+        [sys.executable, *start, "inspect", "votes.csv"], capture_output=True, env=environment, preexec_fn=listen
+    )
     assert done.returncode == 130
     assert done.stderr == b"manyhands: interrupted; all files that exist are complete\n"
 
@@ -212,3 +214,11 @@ def test_the_entry_point_is_light():
     code = "import sys; import manyhands.cli; print(*sorted(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"numpy", "polars", "typer", "manyhands.annotations"} & set(done.stdout.split())
+
+
+def test_commands_are_light():
+    """`--version`, `--help` of the program and completion wait for none of the libraries that commands need."""
+    code = "import sys; import manyhands.cli.app; print(*sorted(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    heavy = {"polars", "numpy", "scipy", "sklearn", "torch", "rich", "manyhands.io", "manyhands.trust"}
+    assert not heavy & set(done.stdout.split())

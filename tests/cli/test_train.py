@@ -115,11 +115,11 @@ def test_bad_features_write_nothing(value, job, capsys):
     ("more", "method", "sentence"),
     [
         ([], ["-m", "no-such"], "There is no classifier called 'no-such'"),
-        ([], ["-m", "dawid-skene"], "-m two-stage --set aggregator=dawid-skene"),
+        ([], ["-m", "dawid-skene"], "two-stage with dawid-skene as its aggregator"),
         (["--set", "soft"], QUICK, "--set soft has no value"),
         (["--set", "no=1"], QUICK, "two-stage has no parameter 'no'. It has: "),
-        (["--set", "dropout=2"], QUICK, "'dropout' of two-stage must be a number at least 0 and at most 0.99"),
-        (["--set", "max_epochs=1.5"], QUICK, "'max_epochs' of two-stage must be a whole number"),
+        (["--set", "dropout=2"], QUICK, "`dropout` of two-stage must be a number at least 0 and at most 0.99"),
+        (["--set", "max_epochs=1.5"], QUICK, "`max_epochs` of two-stage must be a whole number"),
         (["--choose"], QUICK, "--choose is for several methods"),
         (["-m", "crowd-layer"], QUICK, "--choose is for several methods"),
         (["--text", "body"], QUICK, "X.npz has no columns with names"),
@@ -235,7 +235,7 @@ def test_the_model_with_gold_alone_is_that_of_python(job, capsys):
     more = {"item_ids": items, "worker_ids": votes.worker_ids, "classes": votes.classes}
     votes = mh.Annotations(votes.item, votes.worker, votes.label, **more)
     gold = {item: ["cat", "dog"][k % 2] for k, item in enumerate(ids)}
-    expected = mh.Raykar().fit(X, votes, gold)
+    expected = mh.classifiers.Raykar().fit(X, votes, gold)
     np.testing.assert_allclose(mh.load_model("model").module_.coef_, expected.module_.coef_, rtol=1e-5)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import manyhands as mh
 from manyhands.cli.app import run
-from manyhands.cli.training_options import parse_settings
+from manyhands.cli.options import parse_settings
 from manyhands.exceptions import ParameterError
 from training_job import QUICK, arguments, fails, train
 
@@ -59,7 +59,7 @@ def test_by_default_the_layers_start_at_dawid_skene(job, capsys):
         assert result["method"] == "spee-lfc"
         assert (result["parameters"]["init"], result["parameters"]["max_epochs"]) == (start, 1)
     assert run(["train", "--help"]) == 0
-    shown = " ".join(capsys.readouterr().out.split())
+    shown = " ".join(capsys.readouterr().out.replace("│", " ").split())
     assert "Default: spee-lfc with init=dawid-skene." in shown
 
 
@@ -76,7 +76,7 @@ def test_a_representation_is_no_classifier(job, capsys):
 def test_a_folder_that_cannot_be_is_noticed_before_the_work(out, job, capsys, monkeypatch):
     """With --force, too."""
     (job / "afile").write_text("mine")
-    monkeypatch.setattr("manyhands.workflows.model_training.fit_classifier", lambda *_: pytest.fail("it was trained"))
+    monkeypatch.setattr("manyhands.jobs.train.fit_classifier", lambda *_: pytest.fail("it was trained"))
     command = ["train", "ratings.csv", "--features", "X.npz", *QUICK, "--force", "-o", out]
     fails(capsys, 2, "othing can be written to", *command)
     assert (job / "afile").read_text() == "mine"
@@ -87,7 +87,7 @@ def test_a_table_that_cannot_be_is_noticed_before_the_work(out, job, capsys, mon
     assert train("-q") == 0
     (job / "afile").touch()
     (job / "folder.csv").mkdir()
-    monkeypatch.setattr("manyhands.workflows.prediction.load_folder", lambda *_: pytest.fail("the model was loaded"))
+    monkeypatch.setattr("manyhands.io.feature_pipeline.load_folder", lambda *_: pytest.fail("the model was loaded"))
     command = ["predict", "model", "--features", "X.npz", "--force", "-o", out]
     fails(capsys, 2, "is a folder" if out == "folder.csv" else "othing can be written to", *command)
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from manyhands.workflows import aggregate
+from manyhands.jobs.aggregate import aggregate
 
 pytestmark = [
     pytest.mark.contracts,

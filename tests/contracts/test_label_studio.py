@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from manyhands.io.write.result_files import KINDS
-from manyhands.workflows import ExportOptions, aggregate
+from manyhands.jobs.aggregate import aggregate
+from manyhands.jobs.options import ExportOptions
 
 pytestmark = [
     pytest.mark.contracts,

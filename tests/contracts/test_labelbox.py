@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from manyhands.workflows import aggregate
+from manyhands.jobs.aggregate import aggregate
 
 pytestmark = [
     pytest.mark.contracts,

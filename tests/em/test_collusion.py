@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 
 from manyhands import Annotations
-from manyhands.em import label_pairs
+from manyhands.em import collusion
 from manyhands.em.collusion import collapse_groups, find_colluding_groups
 from manyhands.simulate import make_crowd
 from strategies import annotations, triples_of
@@ -77,9 +77,9 @@ def test_names_and_order_do_not_matter():
 
 def test_a_sample_of_pairs_is_enough(monkeypatch):
     """With fewer items and fewer labels of each the group is still found, the same in every run."""
-    monkeypatch.setattr(label_pairs, "_MAX_PAIRS", 20_000)
+    monkeypatch.setattr(collusion, "_MAX_PAIRS", 20_000)
     crowd = make_crowd(150, 60, labels_per_item=60, bad="colluding", bad_share=0.3, random_state=0)
-    pairs = label_pairs.label_pairs(crowd.annotations)
+    pairs = collusion.label_pairs(crowd.annotations)
     assert 15_000 < len(pairs.a) <= 20_000 and np.bincount(pairs.item).max() == 30
     group = find_colluding_groups(crowd.annotations)
     np.testing.assert_array_equal(group.members, crowd.is_bad)
@@ -90,7 +90,7 @@ def test_pairs_are_those_of_a_loop():
     """Items with two labels are left out, and so are two labels of one worker."""
     item, worker, label = [0, 0, 1, 1, 1, 3, 3, 3], [0, 1, 0, 2, 4, 1, 1, 2], [0, 1, 0, 0, 1, 1, 0, 1]
     votes = Annotations(item, worker, label, item_ids=range(4), worker_ids=range(5), classes=range(2))
-    pairs = label_pairs.label_pairs(votes)
+    pairs = collusion.label_pairs(votes)
     who = pairs.workers[pairs.worker]
     assert list(zip(who[pairs.a].tolist(), who[pairs.b].tolist())) == [(0, 2), (0, 4), (2, 4), (1, 2), (1, 2)]
     assert pairs.equal.tolist() == [True, False, False, False, True]

@@ -1,12 +1,15 @@
 """From posteriors to one class per item."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from manyhands.em import kernels, plain_pass
 from manyhands.em.decisions import pick_classes
 from reference.slow import slow_pick_classes
+
+pytestmark = pytest.mark.fast
 
 probability = st.sampled_from([0.0, 0.25, 0.5, 1.0])
 rows = st.integers(1, 4).flatmap(

@@ -7,15 +7,16 @@ import pytest
 from hypothesis import given, settings
 
 from manyhands import DawidSkene
+from manyhands._core.progress import listening
 from manyhands.em.confusion_em import ConfusionEM
 from manyhands.em.driver import StopRule, run_em
-from manyhands.em.kernels import pack
-from manyhands.em.label_source import PackedLabels
+from manyhands.em.kernels import PackedLabels, pack
+from manyhands.em.noise import ConfusionNoise
 from manyhands.em.priors import EstimatedPrior
-from manyhands.noise.confusion import ConfusionNoise
-from manyhands.progress import listening
-from manyhands.testing.small_crowds import easy_crowd, hard_crowd
+from manyhands.testing.crowds import easy_crowd, hard_crowd
 from strategies import annotations
+
+pytestmark = pytest.mark.fast
 
 
 def model_of(votes, smoothing=0.01):

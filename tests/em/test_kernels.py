@@ -10,13 +10,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from manyhands import Annotations, elementary
+from manyhands import Annotations
+from manyhands._core import elementary
 from manyhands.em import kernels, plain_pass
 from manyhands.em.kernels import Packed, em_pass, pack, vote_pass, vote_share, weighted_votes
 from manyhands.em.priors import gold_offset
 from manyhands.exceptions import LimitError
 from reference.slow import slow_em_pass, slow_vote_pass, slow_vote_share
 from strategies import annotations, probability_rows, seeds, triples_of
+
+pytestmark = pytest.mark.fast
 
 on_either_path = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
 class_counts = st.sampled_from([*range(1, 13), 16, 17, 31, 34])

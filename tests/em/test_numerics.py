@@ -170,6 +170,7 @@ def test_n23_objective_is_monotone_on_hard_crowds(name):
 @given(votes=annotations(max_items=10, max_workers=6), seed=st.integers(0, 1000))
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @pytest.mark.parametrize("name", METHODS)
+@pytest.mark.slow
 def test_n24_shuffled_rows_give_the_same_bits(name, votes, seed):
     """On any crowd, in any order of rows."""
     order = np.random.default_rng(seed).permutation(votes.n_annotations)

@@ -6,6 +6,8 @@ import pytest
 from manyhands.em.priors import EstimatedPrior, FixedPrior, class_prior, gold_codes, gold_offset
 from manyhands.exceptions import AnnotationError, ParameterError
 
+pytestmark = pytest.mark.fast
+
 
 def test_estimated_frequencies_are_smoothed_totals():
     """(total + s) / (sum + K s); the penalty is s times the sum of logs."""
@@ -43,7 +45,7 @@ def test_priors_by_name():
     np.testing.assert_allclose(np.exp(uniform.solve(np.array([9.0, 0, 0, 0]))), 0.25)
     assert uniform.log_penalty(uniform.log_prior) == 0.0
     np.testing.assert_allclose(np.exp(class_prior([1, 3], 2, 0.1).solve(np.zeros(2))), [0.25, 0.75])
-    with pytest.raises(ParameterError, match="'prior' has 3 numbers, but there are 2 classes"):
+    with pytest.raises(ParameterError, match="`prior` has 3 numbers, but there are 2 classes"):
         class_prior([1, 1, 1], 2, 0.1)
 
 

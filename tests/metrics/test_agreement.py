@@ -213,5 +213,5 @@ def test_a_matrix_is_refused(figure):
 
 def test_the_mean_is_one_of_three():
     """Any other word is refused."""
-    with pytest.raises(ParameterError, match=r"'per'.*one of 'label', 'item', 'pair'"):
+    with pytest.raises(ParameterError, match=r"`per`.*one of 'label', 'item', 'pair'"):
         percent_agreement(Annotations.from_matrix([[0, 1]]), per="worker")

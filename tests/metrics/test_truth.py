@@ -10,6 +10,8 @@ from sklearn import metrics as reference
 from manyhands.exceptions import AlignmentError, AnnotationError
 from manyhands.metrics import accuracy, balanced_accuracy, macro_f1
 
+pytestmark = pytest.mark.fast
+
 ALL = [accuracy, balanced_accuracy, macro_f1]
 TRUTH = ["cat", "dog", "dog", "emu"]
 

@@ -10,10 +10,11 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from manyhands import Annotations, DawidSkene, MajorityVote, TwoStage
+from manyhands import Annotations, DawidSkene, MajorityVote
+from manyhands.classifiers import TwoStage
 from manyhands.exceptions import AlignmentError, AnnotationError, ParameterError
 from manyhands.metrics import balanced_accuracy, truth_scorer
-from manyhands.testing.small_crowds import easy_crowd, feature_crowd
+from manyhands.testing.crowds import easy_crowd, feature_crowd
 
 X, VOTES, TRUTH = feature_crowd(2)
 NAMED = Annotations(

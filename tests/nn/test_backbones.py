@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from manyhands import CrowdLayer
 from manyhands.annotations import Annotations
+from manyhands.classifiers import CrowdLayer
 from manyhands.exceptions import LimitError, ParameterError
 from manyhands.nn.backbones import build, convnet, mlp
 
@@ -98,6 +98,6 @@ def test_weights_beyond_the_memory_are_refused_before_a_layer_is_made(monkeypatc
 def test_thousands_of_layers_are_refused_before_one_is_made(monkeypatch):
     monkeypatch.setattr(nn, "Linear", lambda *_: pytest.fail("a layer was made"))
     votes = Annotations.from_triples([0, 0, 1, 1], [0, 1, 0, 1], [0, 1, 1, 1])
-    with pytest.raises(ParameterError, match=r"'hidden' .* must be a tuple of at most 100 whole numbers") as found:
+    with pytest.raises(ParameterError, match=r"`hidden` .* must be a tuple of at most 100 whole numbers") as found:
         CrowdLayer(hidden=[1] * 20_000).fit([[0.0], [1.0]], votes)
     assert len(str(found.value)) < 1500

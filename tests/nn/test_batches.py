@@ -9,6 +9,8 @@ from manyhands.nn.batches import AnnotationBatches
 from reference.slow_networks import slow_batch
 from strategies import annotations, triples_of
 
+pytestmark = pytest.mark.fast
+
 
 @given(annotations(), st.integers(1, 5), st.booleans())
 def test_batches_equal_the_reference(votes, size, shuffle):

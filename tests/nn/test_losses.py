@@ -15,6 +15,8 @@ from manyhands.nn.losses import (
 from reference.slow_networks import slow_gold_cross_entropy, slow_soft_cross_entropy
 from strategies import probability_rows, seeds
 
+pytestmark = pytest.mark.fast
+
 
 @given(seeds())
 def test_losses_equal_the_reference(seed):

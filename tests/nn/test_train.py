@@ -8,28 +8,27 @@ import pytest
 import torch
 from safetensors import safe_open
 
+from manyhands._core.progress import listening
+from manyhands._core.randomness import torch_seeded
 from manyhands.exceptions import TrainingError
-from manyhands.nn import checkpoint as checkpoints
-from manyhands.nn.checkpoint import Checkpoint
-from manyhands.nn.train import EarlyStopping, descend, train
-from manyhands.progress import listening
-from manyhands.randomness import torch_seeded
+from manyhands.nn import train as checkpoints
+from manyhands.nn.train import Checkpoint, EarlyStopping, Epochs, descend, train
 
 
 def test_history_has_mean_losses_and_progress_is_reported():
     """Numbers, tensors and several losses by name; one report per epoch."""
     reports = []
     with listening(lambda *report: reports.append(report)):
-        history = train(lambda x: {"a": x, "b": torch.tensor(2.0 * x)}, [1.0, 2.0, 6.0], max_epochs=2, what="test")
+        history = train(lambda x: {"a": x, "b": torch.tensor(2.0 * x)}, [1.0, 2.0, 6.0], Epochs(2, what="test"))
     assert history == [{"a": 3.0, "b": 6.0}] * 2
     assert reports == [(1, 2, "test"), (2, 2, "test")]
-    assert train(lambda x: x, [4.0], max_epochs=1) == [{"loss": 4.0}]
+    assert train(lambda x: x, [4.0], Epochs(1)) == [{"loss": 4.0}]
 
 
 def test_a_diverged_loss_ends_the_training():
     """The message states the epoch and what to do."""
     with pytest.raises(TrainingError, match="loss became nan in epoch 1; lower learning_rate"):
-        train(lambda x: math.nan, [1], max_epochs=3)
+        train(lambda x: math.nan, [1], Epochs(3))
 
 
 def test_early_stopping_restores_the_best_weights():
@@ -44,7 +43,7 @@ def test_early_stopping_restores_the_best_weights():
         return 0.0
 
     stop = EarlyStopping(lambda: next(scores), {"module": module}, patience=2)
-    history = train(step, [{"epoch": 0}], max_epochs=10, stop=stop)
+    history = train(step, [{"epoch": 0}], Epochs(10, stop=stop))
     assert [epoch["heldout"] for epoch in history] == [0.1, 0.5, 0.4, 0.5]
     assert module.weight.item() == 1.0
 
@@ -52,7 +51,7 @@ def test_early_stopping_restores_the_best_weights():
 def test_training_stops_when_its_history_says_so():
     """After the epoch after which `until` is true; with early stopping, the best weights are restored all the same."""
     losses = iter([3.0, 2.0, 1.0, 0.5])
-    history = train(lambda batch: next(losses), [0], max_epochs=4, until=lambda past: past[-1]["loss"] <= 1)
+    history = train(lambda batch: next(losses), [0], Epochs(4, until=lambda past: past[-1]["loss"] <= 1))
     assert [epoch["loss"] for epoch in history] == [3.0, 2.0, 1.0]
     module, scores = torch.nn.Linear(1, 1, bias=False), iter([0.5, 0.9, 0.1])
 
@@ -63,7 +62,7 @@ def test_training_stops_when_its_history_says_so():
         return 0.0
 
     stop = EarlyStopping(lambda: next(scores), {"module": module}, patience=5)
-    assert len(train(step, [{"epoch": 0}], max_epochs=9, stop=stop, until=lambda past: len(past) == 3)) == 3
+    assert len(train(step, [{"epoch": 0}], Epochs(9, stop=stop, until=lambda past: len(past) == 3))) == 3
     assert module.weight.item() == 1.0
 
 
@@ -100,7 +99,7 @@ def run(folder, *, epochs=6, interrupt_after=None, rate=0.1, optimizer="Adam", b
         stop = EarlyStopping(lambda: -float(network[0].weight.detach().abs().sum()), {"network": network}, patience=4)
         modules = {"network": network, "counter": counter}
         kept = Checkpoint(folder / "t.checkpoint", {"rate": str(rate)}, modules, {"own": own}, rng)
-        history = train(step, Batches(), max_epochs=epochs, stop=stop, checkpoint=kept)
+        history = train(step, Batches(), Epochs(epochs, stop=stop, checkpoint=kept))
         after = torch.rand(1).item(), float(rng.random())
     return history, {name: tensor.clone() for name, tensor in network.state_dict().items()}, counter.steps.item(), after
 

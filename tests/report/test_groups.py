@@ -12,7 +12,7 @@ from manyhands.cli.app import run as run_command
 from manyhands.exceptions import AnnotationError
 from manyhands.io import read_export
 from manyhands.report import PANELS, make_run, read_page
-from manyhands.report.panels import group_panel
+from manyhands.report.panels import workers
 from manyhands.simulate import make_crowd
 
 LANDS = ("de", "fr", "it")
@@ -75,14 +75,14 @@ def test_a_column_of_the_export_gives_the_groups(table, crowd, lands, tmp_path, 
 
 
 def test_the_same_groups_from_a_table_and_in_python(table, crowd, lands, tmp_path):
-    """A table of workers and `mh.report(..., groups=...)` give the same panel."""
+    """A table of workers and `mh.write_report(..., groups=...)` give the same panel."""
     (tmp_path / "groups.csv").write_text("worker,land\n" + "".join(f"w{w},{lands[w]}\n" for w in range(12)))
     pages = [tmp_path / name for name in ("column.html", "table.html", "python.html")]
     options = (["--group-column", "land"], ["--groups", str(tmp_path / "groups.csv")])
     for page, more in zip(pages, options):
         assert run_command(["report", str(table), *more, "-o", str(page), "-q"]) == 0
     model = mh.PooledDawidSkene().fit(mh.read_annotations(table))
-    mh.report(model, pages[2], groups={f"w{w}": land for w, land in enumerate(lands)})
+    mh.write_report(model, pages[2], groups={f"w{w}": land for w, land in enumerate(lands)})
     assert groups_in(pages[0]) == groups_in(pages[1]) == groups_in(pages[2])
 
 
@@ -179,7 +179,7 @@ def test_what_cannot_be_grouped_gets_a_sentence(table, tmp_path, capsys):
     assert run_command(["report", str(tmp_path / "wide.csv"), "--group-column", "ann", *out]) == 3
     assert run_command(["report", str(tmp_path / "empty.csv"), "--group-column", "land", *out]) == 3
     both, wide, empty = capsys.readouterr().err.strip().splitlines()
-    assert "give only one of them" in both and "--groups FILE" in wide and "is empty" in empty
+    assert "give only one of them" in both and "(--groups" in wide and "is empty" in empty
 
 
 def test_one_group_is_said(table, tmp_path, capsys):
@@ -208,10 +208,10 @@ def test_welch_test_and_interval_against_plain_loops():
     density = (1 + t**2 / degrees) ** (-(degrees + 1) / 2)
     wide = np.linspace(-2000, 2000, 4_000_001)
     total = np.trapezoid((1 + wide**2 / degrees) ** (-(degrees + 1) / 2), wide)
-    found = group_panel._welch(one, other)
+    found = workers._welch(one, other)
     assert found[0] == pytest.approx(gap) and found[1] == pytest.approx(1 - np.trapezoid(density, t) / total, abs=1e-4)
-    assert group_panel._welch(np.ones(3), np.zeros(3)) == (1.0, 1.0)
-    mean, half = group_panel._interval(one)
+    assert workers._welch(np.ones(3), np.zeros(3)) == (1.0, 1.0)
+    mean, half = workers._interval(one)
     assert mean == pytest.approx(sum(one) / 4) and half == pytest.approx(3.182446 * a**0.5, rel=1e-6)
 
 

@@ -12,8 +12,7 @@ import manyhands as mh
 from browser.hostile import CLASSES, COLUMN, FILE_NAME, GROUPS, LONG, PAYLOADS, write_hostile_report
 from manyhands.cli.app import run as run_command
 from manyhands.report import build, make_run, read_page, render_page, run_data
-from manyhands.report.panel import Chips, Panel, Table
-from manyhands.report.run import Provenance
+from manyhands.report.run import Chips, Panel, Provenance, Table
 from manyhands.report.wording import visible
 
 
@@ -66,7 +65,7 @@ def test_hostile_texts_stay_text(page):
 
 @pytest.mark.parametrize("payload", [*PAYLOADS, LONG, "\x00\x08\x0b"])
 def test_every_place_of_a_page_escapes(payload):
-    """Names, notes, alerts, the command line and files of the provenance: one payload in all places."""
+    """Names, notes, notices, the command line and files of the provenance: one payload in all places."""
     votes = mh.Annotations.from_triples(
         [payload, payload, "b", "b"], ["w1", payload, "w1", payload], [payload, payload, "x", payload]
     )
@@ -91,7 +90,9 @@ def test_every_place_of_a_page_escapes(payload):
 def test_a_report_is_refused_as_a_template(tmp_path):
     """Text between braces is not evaluated."""
     votes = mh.Annotations.from_triples(["{{7*7}}"] * 2 + ["c"], ["${7*7}", "b", "b"], ["{% raw %}"] * 2 + ["y"])
-    text = mh.report(mh.MajorityVote().fit(votes), tmp_path / "r.html", reveal=True).read_text(encoding="utf-8")
+    text = mh.write_report(mh.MajorityVote().fit(votes), tmp_path / "r.html", worker_names="ids").read_text(
+        encoding="utf-8"
+    )
     assert "{{7*7}}" in text and "${7*7}" in text and "{% raw %}" in text
 
 

@@ -15,10 +15,10 @@ from manyhands import registry
 from manyhands.exceptions import LimitError
 from manyhands.report import PANELS, make_run, panels_html
 from manyhands.report import run as report_run
-from manyhands.report.panel import Panel
+from manyhands.report.run import Panel
 from manyhands.scorecards import score_workers
 from manyhands.simulate import make_crowd
-from manyhands.testing.small_crowds import easy_crowd, feature_crowd
+from manyhands.testing.crowds import easy_crowd, feature_crowd
 
 VOID = {"rect", "path", "line", "polyline", "polygon", "circle"}  # written as <rect/>
 
@@ -95,7 +95,7 @@ def test_scorecards_show_the_map_and_the_cards(crowd, model):
     cards = score_workers(crowd, model.posterior_, confusion=model.confusion_)
     html = cards._repr_html_()
     words = Checked(html).words
-    flagged = [f"{card.worker}: {', '.join(card.flags)}" for card in cards if card.flags]
+    flagged = [f"{card.worker}: {', '.join(card.alerts)}" for card in cards if card.alerts]
     assert flagged and set(flagged) <= set(words)
     page = PANELS["worker-cards"](make_run(model, reveal=True))
     assert page.parts[0].svg[0] in html and page.parts[0].title in flagged
@@ -135,7 +135,7 @@ def test_every_aggregator_has_panels(name):
 
 def test_classifiers_show_confidence_and_the_learning_curve():
     X, votes, _ = feature_crowd(2)
-    trained = mh.Raykar().fit(X, votes)
+    trained = mh.classifiers.Raykar().fit(X, votes)
     found = Checked(trained._repr_html_())
     assert {"Confidence", "Learning", "features", "Workers, the lowest accuracy first"} <= set(found.words)
     assert f"Training took {len(trained.history_)} steps, epochs or iterations." in found.words

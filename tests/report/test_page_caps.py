@@ -10,8 +10,7 @@ import manyhands as mh
 from manyhands.cli.app import run as run_command
 from manyhands.exceptions import CrowdWarning
 from manyhands.report import build, make_run, read_page, render_page, run_data
-from manyhands.report.panel import chips
-from manyhands.report.run import Provenance
+from manyhands.report.run import Provenance, chips
 from manyhands.simulate import make_crowd
 
 N = 12_000
@@ -50,7 +49,7 @@ def test_no_crowd_makes_a_page_of_two_megabytes(name):
 def test_ten_thousand_items_by_two_hundred_workers(tmp_path):
     """At most 500 kB, and 120 kB compressed."""
     crowd = make_crowd(10_000, 200, 4, 10, bad="random", bad_share=0.2, random_state=0)
-    page = mh.report(mh.MajorityVote().fit(crowd.annotations), tmp_path / "r.html").read_bytes()
+    page = mh.write_report(mh.MajorityVote().fit(crowd.annotations), tmp_path / "r.html").read_bytes()
     assert len(page) <= 500_000 and len(gzip.compress(page)) <= 120_000
 
 
@@ -85,6 +84,6 @@ def test_workers_in_the_data_are_those_with_most_labels(tmp_path):
     n_labels = np.arange(200) % 50 + 1
     triples = [(f"i{i}", worker, str(i % 2)) for worker, n in zip(workers, n_labels) for i in range(n)]
     model = mh.MajorityVote().fit(mh.Annotations.from_triples(*zip(*triples)))
-    found = read_page(mh.report(model, tmp_path / "r.html", reveal=True))["workers"]
+    found = read_page(mh.write_report(model, tmp_path / "r.html", worker_names="ids"))["workers"]
     assert 90 <= len(found["worker"]) < 100
     assert min(found["n_labels"]) >= sorted(n_labels)[-100]

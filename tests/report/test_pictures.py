@@ -7,13 +7,11 @@ import pytest
 
 import manyhands as mh
 from manyhands.report import PANELS, make_run
-from manyhands.report.axes import log_ticks
-from manyhands.report.charts import Dot, columns, dots
-from manyhands.report.heat_maps import heat_map
-from manyhands.report.svg import WIDTH
-from manyhands.report.text_fitting import fit_lines, fit_text, text_width
-from manyhands.report.wording import share_that, visible
+from manyhands.report.drawing import WIDTH, Dot, columns, dots, heat_map, log_ticks
+from manyhands.report.wording import fit_lines, fit_text, share_that, text_width, visible
 from manyhands.simulate import make_crowd
+
+pytestmark = pytest.mark.fast
 
 _TEXT = re.compile(r'<text(?: class="([^"]*)")? x="([-\d.]+)" y="[-\d.]+"(?: text-anchor="(\w+)")?>([^<]*)</text>')
 
@@ -110,7 +108,7 @@ def test_many_classes_are_two_pictures_and_a_note():
 
 def test_a_small_excess_of_the_posterior_is_no_warning():
     """99% right where the posterior claims 99.9%: a title, not an alert."""
-    from manyhands.report.panels.certainty_panels import _claim
+    from manyhands.report.panels.labels import _claim
 
     assert _claim(0.99, 0.999, (0.985, 0.995)) == ("slightly fewer than the posterior claims", ())
     assert _claim(0.9, 0.99, (0.88, 0.92))[1][0].severity == "warning"

@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from manyhands import Annotations, Contrastive, MajorityVote, registry
+from manyhands import Annotations, MajorityVote, registry
 from manyhands.heldout import hold_out, worker_confusions
-from manyhands.representation.training_set import class_mean_log_proba
-from manyhands.testing.assertions import quietly
-from manyhands.testing.learners import QUICK
-from manyhands.testing.small_crowds import feature_crowd
+from manyhands.representation import Contrastive
+from manyhands.representation.base import class_mean_log_proba
+from manyhands.testing.crowds import QUICK, feature_crowd, quietly
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

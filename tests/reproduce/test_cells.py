@@ -5,16 +5,22 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from manyhands import TwoStage, metrics, registry
+from manyhands import metrics, registry
+from manyhands.classifiers import TwoStage
+from manyhands.comparison import compare
 from manyhands.exceptions import AnnotationError, ParameterError
-from manyhands.model_selection import compare
-from manyhands.reproduce import revisions
-from manyhands.reproduce.cells import Cell, cells_of, check_methods, depends_on_seed, run_cell
-from manyhands.reproduce.data_builder import DataBuilder
-from manyhands.reproduce.estimators import make_estimator
-from manyhands.reproduce.metric_names import METRICS, SHIFTED
-from manyhands.reproduce.splits import make_part
-from manyhands.reproduce.tables import DataSet, Row
+from manyhands.reproduce import cells
+from manyhands.reproduce.cells import (
+    Cell,
+    cells_of,
+    check_methods,
+    depends_on_seed,
+    make_estimator,
+    make_part,
+    run_cell,
+)
+from manyhands.reproduce.runner import DataBuilder
+from manyhands.reproduce.tables import METRICS, SHIFTED, DataSet, Row
 from measuring import BLOBS, CROWD, FOLDED, LINEAR, SKENE, UNKNOWN, VOTE, small_table
 
 CELL = Cell(small_table(), BLOBS, SKENE, 1000)
@@ -80,18 +86,18 @@ def test_the_revision_of_a_method_is_in_the_key(monkeypatch):
     linear = Cell(small_table(), BLOBS, LINEAR, 1000)
     before = CELL.key, linear.key
     monkeypatch.setattr("manyhands.__version__", "99")
-    monkeypatch.setitem(revisions.REVISIONS, "glad", 2)
+    monkeypatch.setitem(cells.REVISIONS, "glad", 2)
     assert (CELL.key, linear.key) == before
-    monkeypatch.setitem(revisions.REVISIONS, "majority-vote", 2)
+    monkeypatch.setitem(cells.REVISIONS, "majority-vote", 2)
     assert CELL.key == before[0] and linear.key != before[1]
-    monkeypatch.setitem(revisions.REVISIONS, "dawid-skene", 2)
+    monkeypatch.setitem(cells.REVISIONS, "dawid-skene", 2)
     assert CELL.key != before[0]
 
 
 def test_every_revision_is_of_a_method():
     """A renamed method takes its number along."""
-    assert set(revisions.REVISIONS) <= set(registry.names())
-    assert all(number > 1 for number in revisions.REVISIONS.values())
+    assert set(cells.REVISIONS) <= set(registry.names())
+    assert all(number > 1 for number in cells.REVISIONS.values())
 
 
 def test_the_regression_behind_two_stages_has_parameters_of_its_own():
@@ -189,7 +195,7 @@ def test_a_table_says_how_many_folds_choose(monkeypatch, quick, folds):
     """Quick runs have two."""
     asked = []
     monkeypatch.setattr(
-        "manyhands.model_selection.compare",
+        "manyhands.comparison.compare",
         lambda *given, **options: asked.append(options["n_folds"]) or compare(*given, **options),
     )
     row = replace(LINEAR, choose=({}, {"classifier__C": 0.01}))
@@ -244,7 +250,7 @@ def test_one_seed_is_enough_where_nothing_is_drawn():
         (
             [Row("x", "dawid-skene", parameters={"max_iter": -3})],
             [BLOBS],
-            "own/small, row 'x': The parameter 'max_iter'",
+            "own/small, row 'x': The parameter `max_iter`",
         ),
         ([VOTE], [DataSet("d", load="nowhere")], "own/small, data set 'd': There is no data set called 'nowhere'"),
     ],
@@ -276,7 +282,7 @@ def test_what_a_set_lacks_is_one_sentence():
         run_cell(Cell(small_table(), CROWD, LINEAR, 1000))
     with pytest.raises(ParameterError, match="has no data set and no row called 'nobody'"):
         cells_of(small_table(), only=["nobody"])
-    with pytest.raises(ParameterError, match="--seeds is 0"):
+    with pytest.raises(ParameterError, match="`seeds=` is 0"):
         cells_of(small_table(), seeds=0)
 
 

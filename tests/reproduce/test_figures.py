@@ -4,8 +4,8 @@ import pytest
 
 from manyhands.exceptions import ParameterError
 from manyhands.reproduce.parsing import parse_table
-from manyhands.reproduce.pictures import Picture
 from manyhands.reproduce.plots import file_names
+from manyhands.reproduce.tables import Picture
 
 TOML = """
 title = "t"

@@ -7,15 +7,12 @@ import pytest
 from scipy.stats import ttest_rel
 
 from manyhands.exceptions import ParameterError
-from manyhands.reproduce import markdown, pages
-from manyhands.reproduce import rendering as show
-from manyhands.reproduce.cells import cells_of, check_methods
-from manyhands.reproduce.estimators import make_estimator
+from manyhands.reproduce import pages
+from manyhands.reproduce import pages as show
+from manyhands.reproduce.cells import cells_of, check_methods, check_table, make_estimator
 from manyhands.reproduce.parsing import parse_table
 from manyhands.reproduce.records import Records
-from manyhands.reproduce.significance import half_width, pairs
-from manyhands.reproduce.table_checks import check_table
-from manyhands.reproduce.verdicts import entries
+from manyhands.reproduce.verdicts import entries, half_width, pairs
 
 TOML = """
 title = "Ours beside theirs"
@@ -104,7 +101,7 @@ def test_the_interval_is_that_of_the_t_distribution():
 def test_the_page_shows_differences_with_intervals():
     """In a table of its own."""
     shown = pages.page(TABLE, cells_of(TABLE), records(), "manyhands reproduce")
-    text = markdown.to_markdown(shown)
+    text = pages.to_markdown(shown)
     assert "## Ours minus each of the others" in text and "corrected for 8 pairs (Holm)" in text
     assert "| data set | metric | method | difference (95% interval) | p |" in text
     assert (
@@ -120,7 +117,7 @@ def test_the_page_shows_differences_with_intervals():
 
 def test_nothing_is_compared_before_it_is_measured():
     """No empty table."""
-    text = markdown.to_markdown(pages.page(TABLE, cells_of(TABLE), Records(), "manyhands reproduce"))
+    text = pages.to_markdown(pages.page(TABLE, cells_of(TABLE), Records(), "manyhands reproduce"))
     assert "minus each of the others" not in text
 
 
@@ -133,7 +130,7 @@ def test_parameters_of_one_set_hold_there_alone():
     with pytest.raises(ParameterError, match="no parameter of dawid-skene called 'max_itr'"):
         check_table(table)
     table = parse_table(TOML.replace("max_iter = 7", "max_iter = -7"), "own/focus")
-    with pytest.raises(ParameterError, match="row 'ours': The parameter 'max_iter'"):
+    with pytest.raises(ParameterError, match="row 'ours': The parameter `max_iter`"):
         check_methods(cells_of(table, seeds=1))
 
 
@@ -148,7 +145,7 @@ def test_a_row_may_skip_a_set():
     shown = pages.page(table, cells_of(table), Records(), "")
     (skipped,) = [e for e in shown["entries"] if e["why"]]
     assert (skipped["row"], skipped["dataset"], skipped["verdict"]) == ("one-coin", "large", "not measured")
-    assert "- one-coin on large: too large" in markdown.to_markdown(shown)
+    assert "- one-coin on large: too large" in pages.to_markdown(shown)
 
 
 MISTAKES = {

@@ -7,13 +7,11 @@ import pytest
 
 from manyhands import datasets, registry
 from manyhands.exceptions import ParameterError
-from manyhands.reproduce import leaderboard, leaderboard_page
-from manyhands.reproduce.cells import cells_of
-from manyhands.reproduce.estimators import make_estimator
+from manyhands.reproduce import leaderboard
+from manyhands.reproduce.cells import cells_of, make_estimator
 from manyhands.reproduce.plots import ranks_to_svg
-from manyhands.reproduce.standings import rank_interval, standings
 from manyhands.reproduce.tables import DataSet, Row, Table
-from manyhands.reproduce.verdicts import entries
+from manyhands.reproduce.verdicts import entries, rank_interval, standings
 from measuring import made_up
 
 ROWS = [Row(name, "dawid-skene", parameters={"max_iter": n + 5}) for n, name in enumerate("abc")]
@@ -29,7 +27,8 @@ def test_every_method_and_every_set_is_there():
     """What is registered is measured, on every set that suits it."""
     learners, aggregators = leaderboard.tables()
     assert {row.method for row in learners.rows} == {*registry.names("classifier"), *registry.names("representation")}
-    of_nominal = [name for name in registry.names("aggregator") if name != registry.DEFAULT_ORDINAL]
+    others = (registry.DEFAULT_ORDINAL, registry.DEFAULT_VERDICTS)
+    of_nominal = [name for name in registry.names("aggregator") if name not in others]
     assert [row.method for row in aggregators.rows] == of_nominal
     classifies = registry.names("classifier")
     assert all((row.then is not None) == (row.method not in classifies) for row in learners.rows)
@@ -49,7 +48,7 @@ def test_every_recipe_can_be_made():
     for row in leaderboard.tables()[0].rows:
         model = make_estimator(row, 0)
         for step in getattr(model, "named_steps", {"": model}).values():
-            step._check_parameters()
+            step.check_parameters()
 
 
 def test_ranks_by_hand():
@@ -87,7 +86,7 @@ def test_the_page_says_it_all():
     """Ranks, figures, what failed, and the command, commit and machine."""
     values = {("x", "a"): [0.9, 0.8], ("x", "b"): ["ValueError: no luck"]}
     records = made_up(TABLE, values)
-    text = leaderboard_page.to_markdown([(TABLE, cells_of(TABLE), records)], "manyhands leaderboard")
+    text = leaderboard.to_markdown([(TABLE, cells_of(TABLE), records)], "manyhands leaderboard")
     assert "| a | 1.0 | 1.0 to 1.0 | 1 of 1 | 85.0 |" in text and "| b | 2.5 | 2.5 to 2.5 | 0 of 1 | – |" in text
     assert "| a | 85.0 ± 7.1 |  |  |" in text and "| b | failed |  |  |" in text
     for sentence in ("`manyhands leaderboard`", "c0ffeec0ffee", "2 cores, x86_64", "b on x: ValueError: no luck"):
@@ -130,7 +129,7 @@ def test_means_over_the_sets_and_the_sum_of_the_seconds():
         if figures := given.get((cell.dataset.name, cell.row.name)):
             metrics = dict(zip(table.metrics, figures))
             records.by_key[cell.key] = {"key": cell.key, "metrics": metrics}
-    text = leaderboard_page.to_markdown([(table, cells_of(table), records)], "", figures={"own/board": "board.svg"})
+    text = leaderboard.to_markdown([(table, cells_of(table), records)], "", figures={"own/board": "board.svg"})
     assert "| method | mean rank | 90% interval | near the best | mean accuracy | total fit seconds |" in text
     assert "| a | 1.0 | 1.0 to 1.0 | 3 of 3 | 80.0 | 60 |" in text and "| – | – |" in text
     assert "![Board: mean ranks](board.svg)" in text
@@ -138,7 +137,6 @@ def test_means_over_the_sets_and_the_sum_of_the_seconds():
 
 def test_ranks_are_drawn_from_the_top():
     """With the names of all methods, and the same bytes each time."""
-    pytest.importorskip("matplotlib")
     values = {(name, row): [0.9 - 0.1 * at] for name in "xyz" for at, row in enumerate("abc")}
     places = standings(found(values))
     drawn = ranks_to_svg(places)

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from manyhands.reproduce import load_table, table_names
-from manyhands.reproduce.table_checks import check_table
+from manyhands.reproduce.cells import check_table
 from manyhands.reproduce.tables import Published
 
 
@@ -108,7 +108,7 @@ def test_rows_with_published_values_are_the_papers_methods():
 
 def test_published_rows_of_difficulty_em_have_the_papers_model():
     """No floor of the easiness, errors that are equally probable, the print's sources of difficulty and prior."""
-    from manyhands.reproduce.estimators import make_estimator
+    from manyhands.reproduce.cells import make_estimator
 
     for name in ("difficulty-em/table-1", "difficulty-em/figure-2", "difficulty-em/figure-3", "difficulty-em/claim"):
         for row in load_table(name).measured:

@@ -1,21 +1,22 @@
 """Figures in SVG."""
 
 import math
-import sys
+import re
 from dataclasses import replace
+from itertools import pairwise
 from xml.etree import ElementTree
 
 import pytest
 
-from manyhands.exceptions import MissingExtraError, ParameterError
-from manyhands.reproduce import pages, plots
+from manyhands.exceptions import ParameterError
+from manyhands.report.drawing import Box, Plot, Trace, figure
+from manyhands.reproduce import pages
 from manyhands.reproduce.cells import cells_of
-from manyhands.reproduce.pictures import Picture
-from manyhands.reproduce.plot_style import limits
-from manyhands.reproduce.plots import to_svg
-from manyhands.reproduce.tables import Published
+from manyhands.reproduce.plots import described, limits, pictures_of, to_svg
+from manyhands.reproduce.tables import Picture, Published
 from measuring import CROWD, FOLDED, LINEAR, SKENE, VOTE, made_up, small_table
 
+TEXT = "{http://www.w3.org/2000/svg}text"
 SETS = [replace(CROWD, name=f"{share:.0%} gone", remove=share) for share in (0.0, 0.2, 0.4)]
 OVER = [replace(VOTE, published={d.name: Published(85.0) for d in SETS}), SKENE]
 
@@ -25,30 +26,21 @@ def page_of(table):
     return pages.page(table, cells_of(table), made_up(table, values), "manyhands reproduce own/small")
 
 
-def test_without_matplotlib_one_sentence(monkeypatch):
-    """That names the extra."""
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'manyhands\[plot\]'"):
-        to_svg(small_table(), page_of(small_table()))
-
-
 @pytest.mark.parametrize(
     "table", [small_table(), small_table(OVER, SETS, figure={"x": "remove"})], ids=["dots", "lines"]
 )
 def test_the_same_page_gives_the_same_bytes(table):
     """No date, no ids drawn at random; every row and published values are named."""
-    pytest.importorskip("matplotlib")
     drawn = to_svg(table, page_of(table))
-    assert drawn == to_svg(table, page_of(table)) and drawn.startswith(b"<?xml")
+    assert drawn == to_svg(table, page_of(table)) and drawn.startswith(b"<svg ")
     for word in (VOTE.name.encode(), b"D&amp;S", b"published", b"accuracy (%)"):
         assert word in drawn
-    assert b"<dc:date>" not in drawn and (b">share of annotations removed<" in drawn) == (table.figure is not None)
+    assert (b">share of annotations removed<" in drawn) == (table.figure is not None)
 
 
 @pytest.mark.parametrize("is_line", [False, True])
 def test_any_name_gives_well_formed_xml(is_line):
-    """Control characters, half surrogate pairs, signs of XML and of mathematics, and what matplotlib leaves out."""
-    pytest.importorskip("matplotlib")
+    """Control characters, half surrogate pairs, signs of XML and of mathematics, and what is usually hidden."""
     odd = ["\x1b[31mred", "a\x00b\x07", "\ud800 half", "<&>'\"", "$\\frac{$", "_hidden", "\ufffe\x85", "é"]
     rows = [replace(OVER[at % 2], name=name, published={}) for at, name in enumerate(odd)]
     sets = [replace(entry, name=f"{entry.name}\x1b]0;x\x07", make="\x1bmake") for entry in SETS]
@@ -72,11 +64,14 @@ def svg_text(drawn):
     return "".join(ElementTree.fromstring(drawn).itertext())
 
 
-def drawn_axes(table, shown, picture=None):
-    """The panels of a figure, as matplotlib has them."""
-    figure = pytest.importorskip("matplotlib.figure").Figure()
-    plots._draw(figure, table, shown, picture or plots.pictures_of(table)[0])
-    return figure, figure.axes
+def panels_of(table, shown, picture=None):
+    """The panels of a figure, before they are drawn."""
+    return described(table, shown, picture or pictures_of(table)[0])[1]
+
+
+def size_of(drawn):
+    """Width and height of a picture."""
+    return [float(value) for value in ElementTree.fromstring(drawn).get("viewBox").split()[2:]]
 
 
 def test_a_table_of_methods_is_read_from_the_top():
@@ -84,19 +79,18 @@ def test_a_table_of_methods_is_read_from_the_top():
     table = small_table(seeds=3)
     values = {("crowd", "vote"): [0.84, 0.85, 0.86], ("crowd", "D&S"): [0.88, 0.9, 0.92]}
     shown = pages.page(table, cells_of(table), made_up(table, values), "")
-    _, (axis,) = drawn_axes(table, shown)
-    assert [tick.get_text() for tick in axis.get_yticklabels()] == ["vote", "D&S"]
-    low, high = axis.get_ylim()
-    assert low > high  # the first row is the highest
-    measured, published = axis.containers[0], axis.containers[1]
-    assert measured.lines[0].get_xydata().tolist() == [[pytest.approx(85), 0]]
+    rows, (panel,) = described(table, shown, pictures_of(table)[0])
+    assert rows == ["vote", "D&S"]
+    measured, published = panel.traces
+    assert (measured.x[0], measured.y[0], measured.mark) == (pytest.approx(85), 0, "full")
     half = 4.302653 * 1.0 / 3**0.5  # t distribution with two degrees of freedom
-    ends = measured.lines[2][0].get_segments()[0][:, 0]
-    assert ends == pytest.approx([85 - half, 85 + half], abs=1e-4)
-    assert published.lines[0].get_xydata()[0][0] == 90 and published.lines[0].get_markerfacecolor() == "white"
-    left, right = axis.get_xlim()
+    assert (measured.low[0], measured.high[0]) == pytest.approx((85 - half, 85 + half), abs=1e-4)
+    assert published.x[0] == 90 and published.mark == "hollow" and 0 < published.y[0] < 0.5
+    left, right = panel.x
     assert 75 < left < 83 and 95 < right <= 100.5
-    assert "95% interval over seeds" in axis.get_xlabel()
+    assert "95% interval over seeds" in panel.x_title
+    heights = {text.text: float(text.get("y")) for text in ElementTree.fromstring(to_svg(table, shown)).iter(TEXT)}
+    assert heights["vote"] < heights["D&S"]  # the first row is the highest
 
 
 def test_intervals_over_folds_are_wider():
@@ -114,20 +108,21 @@ def test_many_methods_make_a_high_figure():
     for n_rows, n_sets in ((2, 1), (20, 1), (20, 7)):
         sets = [replace(CROWD, name=f"set {n}") for n in range(n_sets)]
         table = small_table(rows[:n_rows], sets)
-        figure, axes = drawn_axes(table, page_of(table))
-        sizes[n_rows, n_sets] = figure.get_size_inches()
-        assert sum(axis.get_visible() for axis in axes) == n_sets
-    assert sizes[20, 1][1] > sizes[2, 1][1] + 18 * 0.29 and sizes[20, 7][1] > 2 * sizes[20, 1][1]
-    assert all(width <= 10.5 for width, _ in sizes.values())
+        sizes[n_rows, n_sets] = size_of(to_svg(table, page_of(table)))
+        assert len(panels_of(table, page_of(table))) == n_sets
+    assert sizes[20, 1][1] > sizes[2, 1][1] + 18 * 23 and sizes[20, 7][1] > 2 * sizes[20, 1][1]
+    assert all(width <= 900 for width, _ in sizes.values())
 
 
-def test_long_labels_of_an_axis_are_few():
+def test_labels_of_an_axis_are_as_many_as_fit():
     """Values that differ by little have ticks such as 0.9325, which would overlap in a narrow panel."""
-    table = small_table([replace(row, published={}) for row in (VOTE, SKENE)], points=False)
-    values = {("crowd", VOTE.name): [0.9329, 0.9329], ("crowd", SKENE.name): [0.9437, 0.9437]}
-    _, (axis,) = drawn_axes(table, pages.page(table, cells_of(table), made_up(table, values), ""))
-    low, high = axis.get_xlim()
-    assert 2 <= sum(low <= tick <= high for tick in axis.get_xticks()) <= 3
+    rows = [replace(row, published={}) for row in (VOTE, SKENE)]
+    table = small_table(rows, [CROWD, replace(CROWD, name="other")], points=False)
+    values = {(name, row.name): [0.9329 + 0.0108 * at] for name in ("crowd", "other") for at, row in enumerate(rows)}
+    drawn = to_svg(table, pages.page(table, cells_of(table), made_up(table, values), ""))
+    labels = [text for text in ElementTree.fromstring(drawn).iter(TEXT) if text.text.startswith("0.9")]
+    places = sorted(float(text.get("x")) for text in labels)
+    assert 4 <= len(places) <= 8 and min(b - a for a, b in pairwise(places)) > 40
 
 
 def test_limits_fit_the_values_and_cut_what_is_far_beyond():
@@ -157,51 +152,81 @@ def test_a_page_has_the_series_of_every_seed():
     assert all(one["values"] == {} for one in empty["series"])
 
 
+def points(trace):
+    return list(zip(trace.x, trace.y))
+
+
 def test_curves_of_series():
     """The mean of the seeds over a grid, over positions, and of one entry of lists."""
     table, shown = with_series([VOTE])
-    _, (axis,) = drawn_axes(table, shown, Picture("series", series=("roc",)))
-    assert axis.lines[0].get_xydata().tolist() == [[0, 0], [0.5, 0.5], [1, 1]]
-    assert axis.get_xlabel() == "false positive rate"
-    _, (axis,) = drawn_axes(table, shown, Picture("series", series=("rounds.n",), component=0, first=0))
-    assert axis.lines[0].get_xydata().tolist() == [[0, 1], [1, 3]] and axis.get_xlabel() == "round"
+    (panel,) = panels_of(table, shown, Picture("series", series=("roc",)))
+    assert points(panel.traces[0]) == [(0, 0), (0.5, 0.5), (1, 1)]
+    assert panel.x_title == "false positive rate"
+    (panel,) = panels_of(table, shown, Picture("series", series=("rounds.n",), component=0, first=0))
+    assert points(panel.traces[0]) == [(0, 1), (1, 3)] and panel.x_title == "round"
     last = Picture("series", series=("rounds.n",), at=-1, ticks=("cat", "dog"), y_label="votes")
-    _, (axis,) = drawn_axes(table, shown, last)
-    assert axis.lines[0].get_ydata()[0] == 3 and math.isnan(axis.lines[0].get_ydata()[1])
-    assert [tick.get_text() for tick in axis.get_xticklabels()] == ["cat", "dog"]
+    (panel,) = panels_of(table, shown, last)
+    assert panel.traces[0].y[0] == 3 and math.isnan(panel.traces[0].y[1])
+    assert list(panel.x_names.values()) == ["cat", "dog"]
+
+
+def test_a_missing_number_interrupts_a_curve():
+    """And its band; the numbers on both sides stay."""
+    trace = Trace(
+        "a", [1, 2, 3, 4], [1, math.nan, 3, 4], 0, [1, math.nan, 2, 3], [1, math.nan, 4, 5], line="", is_band=True
+    )
+    drawn = figure([Plot("p", [trace], (0, 5), "x", (0, 5), "y")], "label")
+    lines = [len(line.split()) for line in re.findall(r'polyline class="s0 curve" points="([^"]+)"', drawn)]
+    bands = [len(band.split()) for band in re.findall(r'polygon class="s0 band" points="([^"]+)"', drawn)]
+    assert lines == [1, 2, 2] and bands == [2, 4]  # the last line is that of the legend
+    assert drawn.count("<circle") == 4
 
 
 def test_levels_are_horizontal_lines_at_the_mean_of_a_metric():
-    """Beside a series, a share is no per cent."""
+    """Beside a series, a share is no per cent; they reach from one side of the panel to the other."""
     table, shown = with_series([VOTE])
     picture = Picture("series", series=("roc",), levels=("accuracy",))
-    for points, scale in ((True, 100), (False, 1)):
-        _, (axis,) = drawn_axes(table, shown | {"points": points}, picture)
-        level = next(line for line in axis.lines if line.get_label() == "accuracy")
+    for is_percent, scale in ((True, 100), (False, 1)):
+        (panel,) = panels_of(table, shown | {"points": is_percent}, picture)
+        level = next(trace for trace in panel.traces if trace.name == "accuracy")
         mean = next(one["mean"] for one in shown["entries"] if one["metric"] == "accuracy")
-        assert level.get_ydata()[0] == pytest.approx(mean / scale)
+        assert level.y == [pytest.approx(mean / scale)] * 2 and level.x == [-math.inf, math.inf]
+    drawn = to_svg(table, shown, picture).decode()
+    left, right = re.search(r'line class="axis" x1="([\d.]+)" y1="[\d.]+" x2="([\d.]+)"', drawn).groups()
+    (ends,) = re.findall(rf'polyline class="s1 curve dotted" points="{left},([\d.]+) {right},([\d.]+)"', drawn)
+    assert ends[0] == ends[1]
 
 
 def test_a_scatter_plot_of_estimated_against_simulated_values():
     """The second half of the list is along the axis; two metrics have a point for each seed."""
     table, shown = with_series([VOTE], metrics=("accuracy", "ece"))
-    _, (axis,) = drawn_axes(table, shown, Picture("scatter", series=("expertise",)))
-    assert axis.collections[0].get_offsets().tolist() == [[0.5, 0.6], [0.8, 0.7]] * 3
-    assert (axis.get_xlabel(), axis.get_ylabel()) == ("simulated", "estimated") and len(axis.lines) == 1
+    (panel,) = panels_of(table, shown, Picture("scatter", series=("expertise",)))
+    diagonal, cloud = panel.traces
+    assert points(cloud) == [(0.5, 0.6), (0.8, 0.7)] * 3 and points(diagonal) == [(0.5, 0.5), (0.8, 0.8)]
+    assert (panel.x_title, panel.y_title) == ("simulated", "estimated")
     for entry in shown["entries"]:
         entry["values"] = {"1": 1.0, "2": 2.0} if entry["metric"] == "ece" else {"2": 5.0, "3": 7.0}
-    _, (axis,) = drawn_axes(table, shown, Picture("scatter", "accuracy", against="ece"))
-    assert axis.collections[0].get_offsets().tolist() == [[2, 5]] and axis.get_xlabel() == "ECE (%)"
+    (panel,) = panels_of(table, shown, Picture("scatter", "accuracy", against="ece"))
+    assert points(panel.traces[0]) == [(2, 5)] and panel.x_title == "ECE (%)"
 
 
 @pytest.mark.parametrize("picture", [Picture("boxes", "accuracy"), Picture("boxes", series=("expertise",))])
 def test_boxes_over_seeds_or_over_a_series(picture):
     """With the numbers themselves."""
     table, shown = with_series([VOTE])
-    _, (axis,) = drawn_axes(table, shown, picture)
+    (panel,) = panels_of(table, shown, picture)
     numbers = [90, 80, 85] if picture.metric else CURVES["expertise"] * 3
-    (points,) = [line for line in axis.lines if line.get_marker() == "o"]
-    assert sorted(points.get_xdata()) == pytest.approx(sorted(numbers))
+    assert sorted(panel.traces[0].x) == sorted(panel.boxes[0].numbers) == pytest.approx(sorted(numbers))
+
+
+def test_a_box_ends_at_the_quartiles():
+    """By hand: of 0, 10, ..., 100 on an axis from 0 to 100."""
+    plot = Plot("p", [], (0.0, 100.0), "x", boxes=[Box(range(0, 101, 10), 0, 0)])
+    drawn = figure([plot], "label", rows=["a"])
+    left, right = map(float, re.search(r'line class="axis" x1="([\d.]+)" y1="[\d.]+" x2="([\d.]+)"', drawn).groups())
+    (box,) = re.findall(r'polygon class="s0 whisker hollow" points="([^"]+)"', drawn)
+    ends = sorted({float(place.split(",")[0]) for place in box.split()})
+    assert ends == pytest.approx([left + 0.25 * (right - left), left + 0.75 * (right - left)], abs=0.1)
 
 
 @pytest.mark.parametrize("panels", ["datasets", "rows"])

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from manyhands._core.progress import listening
 from manyhands.exceptions import ManyhandsError, OutputExistsError, ParameterError
-from manyhands.progress import listening
 from manyhands.reproduce import load_table, runner
 from manyhands.reproduce.cells import cells_of, run_cell
 from manyhands.reproduce.records import appending, read_records
@@ -109,10 +109,10 @@ def test_each_process_has_one_thread_and_one_cell(tmp_path, monkeypatch):
     assert os.environ["OMP_NUM_THREADS"] == "7" and "OPENBLAS_NUM_THREADS" not in os.environ
 
 
-@pytest.mark.parametrize(("free", "at_once"), [(100.0, 1), (1e9, 3), (None, 3)])
+@pytest.mark.parametrize(("free", "at_once"), [(100 << 20, 1), (1 << 50, 3), (None, 3)])
 def test_memory_limits_how_many_run_at_once(monkeypatch, free, at_once):
     """One always runs; as many as were asked for run if there is memory, or the system does not report it."""
-    monkeypatch.setattr(runner, "free_mb", lambda: free)
+    monkeypatch.setattr(runner, "available_bytes", lambda: free)
     running, most = set(), []
 
     def start(cell, data):
@@ -140,7 +140,7 @@ def test_two_runs_at_once_are_refused(tmp_path):
         pytest.raises(OutputExistsError, match="Another run"),
     ):
         runner.run(small_table(), tmp_path, **QUICK)
-    with pytest.raises(ParameterError, match="--jobs is 0"):
+    with pytest.raises(ParameterError, match="`jobs=` is 0"):
         runner.run(small_table(), tmp_path, jobs=0)
 
 

@@ -7,16 +7,14 @@ import json
 import pytest
 
 from manyhands.exceptions import ParameterError
-from manyhands.reproduce import markdown, pages, plot_lines, runner
-from manyhands.reproduce import rendering as show
-from manyhands.reproduce.cells import Cell, cells_of, check_methods, narrowed
+from manyhands.reproduce import pages, runner
+from manyhands.reproduce import pages as show
+from manyhands.reproduce.cells import Cell, cells_of, check_methods, check_table, narrowed
 from manyhands.reproduce.parsing import parse_table
-from manyhands.reproduce.plots import file_names, to_svg
+from manyhands.reproduce.plots import described, file_names, pictures_of, to_svg
 from manyhands.reproduce.records import Records
-from manyhands.reproduce.significance import pairs
-from manyhands.reproduce.table_checks import check_table
 from manyhands.reproduce.tables import Published, Row
-from manyhands.reproduce.verdicts import entries
+from manyhands.reproduce.verdicts import entries, pairs
 from measuring import CROWD
 
 TOML = """
@@ -149,7 +147,7 @@ def test_a_sweep_is_read_line_by_line():
         ["crowd", "20", "94.2 ± 0.2 (published 95.0 ± 1.0, within)", "81.2 ± 0.2", ""],
         ["crowd", "300", "97.2 ± 0.2", "82.2 ± 0.2", ""],
     ]
-    text = markdown.to_markdown(page())
+    text = pages.to_markdown(page())
     assert "## By accuracy\n\n| data set | max iter | D&S | one-coin | vote |" in text
     assert "## By log loss" in text and "| crowd | 300 | 97.2 ± 0.2 | 82.2 ± 0.2 |  |" in text
 
@@ -164,7 +162,7 @@ def test_a_row_beside_the_sweep_may_be_all_that_is_wanted():
 
 def test_csv_and_json_have_the_value():
     """As a number."""
-    rows = list(csv.DictReader(io.StringIO(markdown.to_csv(page()))))
+    rows = list(csv.DictReader(io.StringIO(pages.to_csv(page()))))
     assert [(r["row"], r["x"]) for r in rows if r["metric"] == "accuracy"][2:5] == [
         ("D&S", "300"),
         ("one-coin", "1"),
@@ -186,7 +184,6 @@ def test_a_point_that_failed_says_which():
 
 def test_a_plot_for_each_metric_that_is_drawn():
     """The names of the files tell them apart, and the same page gives the same bytes."""
-    pytest.importorskip("matplotlib")
     files = file_names(TABLE)
     assert list(files) == ["own-sweep-accuracy.svg", "own-sweep-log-loss.svg"]
     drawn = {picture.metric: to_svg(TABLE, page(), picture) for picture in files.values()}
@@ -196,24 +193,22 @@ def test_a_plot_for_each_metric_that_is_drawn():
     assert b"accuracy (%)" in drawn["accuracy"] and b"log loss" in drawn["log_loss"]
 
 
-@pytest.mark.parametrize(("largest", "scale"), [(300, "log"), (99, "linear")])
-def test_a_line_over_the_values_and_a_level_one_beside(largest, scale):
+@pytest.mark.parametrize(("largest", "is_log"), [(300, True), (99, False)])
+def test_a_line_over_the_values_and_a_level_one_beside(largest, is_log):
     """Over two decades and more, the axis shows factors."""
-    axis = pytest.importorskip("matplotlib.figure").Figure().subplots()
-    found = [entry for entry in page()["entries"] if entry["metric"] == "accuracy"]
-    for entry in found:
+    shown = page()
+    for entry in shown["entries"]:
         entry["x"] = largest if entry["x"] == 300 else entry["x"]
-    plot_lines.lines(axis, found, {"D&S": 0, "one-coin": 1, "vote": 2})
-    by_label = dict(zip(*reversed(axis.get_legend_handles_labels())))
-    assert set(by_label) == {"vote", "D&S, published", "D&S", "one-coin"}
-    assert by_label["D&S"].lines[0].get_xdata().tolist() == [1, 20, largest]
-    assert by_label["vote"].get_ydata() == pytest.approx([85.0 + 0.5 / 3] * 2)
-    assert axis.get_xscale() == scale
+    rows, (panel,) = described(TABLE, shown, pictures_of(TABLE)[0])
+    traces = {trace.name: trace for trace in panel.traces}
+    assert rows == [] and set(traces) == {"vote", "D&S, published", "D&S", "one-coin"}
+    assert traces["D&S"].x == [1, 20, largest] and traces["D&S"].line == ""
+    assert traces["vote"].y == pytest.approx([85.0 + 0.5 / 3] * 2) and traces["vote"].line
+    assert panel.is_log == is_log and panel.x[0] < 1 < largest < panel.x[1]
 
 
 def test_the_command_draws_them_all(tmp_path, monkeypatch, capsys):
     """And shows a table for each metric; no drawing is replaced unasked."""
-    pytest.importorskip("matplotlib")
     from manyhands.cli.app import run
 
     monkeypatch.chdir(tmp_path)
@@ -266,7 +261,7 @@ def test_a_mistake_is_one_sentence(mistake):
 def test_a_value_that_a_method_refuses_is_found_before_any_work():
     """Also where it is not the first of the sweep, nor the last."""
     table = parse_table(TOML.replace("[1, 20, 300]", "[1, -20, 300]").replace("{ 20 =", "{ 1 ="), "own/sweep")
-    with pytest.raises(ParameterError, match="own/sweep, row 'D&S': The parameter 'max_iter'"):
+    with pytest.raises(ParameterError, match="own/sweep, row 'D&S': The parameter `max_iter`"):
         check_methods(cells_of(table))
 
 

@@ -7,10 +7,9 @@ import pytest
 from manyhands.cli.app import run
 from manyhands.exceptions import ParameterError
 from manyhands.reproduce import load_table
-from manyhands.reproduce.metric_names import METRICS, SHIFTED
+from manyhands.reproduce.cells import check_table
 from manyhands.reproduce.parsing import parse_table
-from manyhands.reproduce.table_checks import check_table
-from manyhands.reproduce.tables import DataSet, Published, Row, Table
+from manyhands.reproduce.tables import METRICS, SHIFTED, DataSet, Published, Row, Table
 
 SMALL = """
 title = "A small table"

@@ -6,10 +6,11 @@ import pytest
 from scipy.stats import ttest_rel
 
 from manyhands.reproduce.cells import cells_of
-from manyhands.reproduce.significance import paired_t, pairs
 from manyhands.reproduce.tables import Published, Row
-from manyhands.reproduce.verdicts import entries
+from manyhands.reproduce.verdicts import entries, paired_t, pairs
 from measuring import CROWD, FOLDED, SKENE, UNKNOWN, VOTE, made_up, small_table
+
+pytestmark = pytest.mark.fast
 
 
 def entry_of(row, values, **others):

@@ -5,11 +5,14 @@ from dataclasses import asdict
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 from manyhands import Annotations, registry
-from manyhands.exceptions import AlignmentError, ParameterError
-from manyhands.scorecards import FLAGS, score_workers
+from manyhands.classifiers import TwoStage
+from manyhands.exceptions import AlignmentError, AnnotationError, NotFittedError, ParameterError
+from manyhands.scorecards import ALERTS, score_workers
 from manyhands.simulate import make_crowd, one_coin
+from manyhands.testing.crowds import easy_crowd
 from small_scorecards import on_gold, scored
 
 
@@ -38,19 +41,19 @@ def test_bias_and_confusion_by_hand():
 def test_one_class_needs_ten_items_of_other_classes():
     """A worker with recall .4 misses ten in a row with probability .6^10 = .006, nine with .0101."""
     card = on_gold(["dog"] * 20, ["cat", "dog"] * 10)
-    assert card.flags == ("one-class",)
+    assert card.alerts == ("one-class",)
     assert card.reasons == ("label 'dog' on 20 of 20 items; the expected number of 'dog' is 10",)
-    assert on_gold(["dog"] * 18, ["cat", "dog"] * 9).flags == ("too-few-labels",)
+    assert on_gold(["dog"] * 18, ["cat", "dog"] * 9).alerts == ("too-few-labels",)
 
 
 def test_without_a_crowd_random_needs_enough_labels_to_reject_a_weak_worker():
     """Half right of 200: 2 * 200 * log(.5 / sqrt(.24)) = 8.2, beyond 2.33^2 = 5.4; of 100 it is 4.1."""
     labels, truth = ["cat", "cat", "dog", "dog"], ["cat", "dog", "cat", "dog"]
     card = on_gold(labels * 50, truth * 50)
-    assert card.flags == ("random",)
+    assert card.alerts == ("random",)
     assert card.reasons == ("right on about 100 of 200 items by the leave-one-out posterior; chance agreement is 100",)
     undecided = on_gold(labels * 25, truth * 25)
-    assert undecided.flags == ("undecided",)
+    assert undecided.alerts == ("undecided",)
     assert undecided.reasons == (
         "right on about 50 of 100 items by the leave-one-out posterior; chance agreement is 50: "
         "neither random labelling nor a weak honest worker can be ruled out",
@@ -62,9 +65,9 @@ def test_inverted_and_honest_on_gold():
     truth = ["cat", "dog"] * 25
     swap = {"cat": "dog", "dog": "cat"}
     card = on_gold(truth[:10] + [swap[t] for t in truth[10:]], truth)
-    assert card.flags == ("inverted",) and card.accuracy_high < 0.5
+    assert card.alerts == ("inverted",) and card.accuracy_high < 0.5
     assert card.reasons[0].endswith("below chance agreement, which is 25")
-    assert on_gold(truth[:40] + [swap[t] for t in truth[40:]], truth).flags == ()
+    assert on_gold(truth[:40] + [swap[t] for t in truth[40:]], truth).alerts == ()
 
 
 def test_a_single_worker_is_not_identifiable():
@@ -74,7 +77,7 @@ def test_a_single_worker_is_not_identifiable():
         card = cards[0]
         assert card.n_labels == 3 and card.n_checked == 0 and card.agreement is None
         assert card.accuracy_low < 0.3 and card.accuracy_high > 0.9 and 0.5 < card.accuracy < 0.8
-        assert card.flags == ("too-few-labels",)
+        assert card.alerts == ("too-few-labels",)
         assert card.reasons == ("no other labels on any of the 3 items they labelled",)
 
 
@@ -104,18 +107,18 @@ def test_gold_checks_a_single_worker():
     votes = Annotations.from_triples(range(60), ["ann"] * 60, [0, 1] * 30)
     flat = np.full((60, 2), 0.5)
     card = score_workers(votes, flat, gold={i: i % 2 for i in range(60)})[0]
-    assert card.n_checked == 60 and card.accuracy_low > 0.8 and card.accuracy < 1.0 and card.flags == ()
+    assert card.n_checked == 60 and card.accuracy_low > 0.8 and card.accuracy < 1.0 and card.alerts == ()
     assert score_workers(votes, flat, gold={0: 0})[0].n_checked == 1
 
 
-@pytest.mark.parametrize(("bad", "flag"), [("constant", "one-class"), ("inverted", "inverted"), ("random", "random")])
+@pytest.mark.parametrize(("bad", "alert"), [("constant", "one-class"), ("inverted", "inverted"), ("random", "random")])
 @pytest.mark.parametrize("n_classes", [2, 5])
-def test_planted_workers_are_flagged_and_honest_ones_are_not(n_classes, bad, flag):
+def test_planted_workers_are_flagged_and_honest_ones_are_not(n_classes, bad, alert):
     """A fifth of the workers is bad; all have many labels on items that many others labelled."""
     crowd = make_crowd(400, 15, n_classes, 15, bad=bad, bad_share=0.2, random_state=1)
     cards = scored(crowd.annotations)
-    np.testing.assert_array_equal(cards.flagged(flag), crowd.is_bad)
-    assert all(flags == () for flags, is_bad in zip(cards.flags, crowd.is_bad) if not is_bad)
+    np.testing.assert_array_equal(cards.flagged(alert), crowd.is_bad)
+    assert all(alerts == () for alerts, is_bad in zip(cards.alerts, crowd.is_bad) if not is_bad)
 
 
 @pytest.mark.parametrize("class_shares", [[0.5, 0.5], [0.95, 0.05]])
@@ -124,14 +127,17 @@ def test_honest_workers_are_not_flagged(accuracy, class_shares):
     """Neither weak workers nor those who mostly use the most frequent class; some have too few labels."""
     for seed in range(2):
         crowd = make_crowd(200, 20, accuracy=accuracy, class_shares=class_shares, random_state=seed)
-        assert {flag for flags in scored(crowd.annotations).flags for flag in flags} <= {"undecided", "too-few-labels"}
+        assert {alert for alerts in scored(crowd.annotations).alerts for alert in alerts} <= {
+            "undecided",
+            "too-few-labels",
+        }
 
 
 def test_constant_worker_where_the_other_class_is_rare():
     """Two items of the rare class are too few; twenty are enough."""
     many = on_gold(["dog"] * 400, ["dog"] * 380 + ["cat"] * 20)
     few = on_gold(["dog"] * 40, ["dog"] * 38 + ["cat"] * 2)
-    assert many.flags == ("one-class",) and few.flags == ("undecided",)
+    assert many.alerts == ("one-class",) and few.alerts == ("undecided",)
 
 
 def test_names_and_order_do_not_matter():
@@ -147,7 +153,7 @@ def test_names_and_order_do_not_matter():
     before, after = scored(votes), scored(other)
     for name in ("n_checked", "accuracy", "accuracy_low", "accuracy_high", "agreement", "agreement_by_chance", "bias"):
         np.testing.assert_allclose(getattr(after, name)[worker], getattr(before, name), atol=1e-4, err_msg=name)
-    assert [after.flags[w] for w in worker] == list(before.flags)
+    assert [after.alerts[w] for w in worker] == list(before.alerts)
     renamed = np.append(label, -1)
     np.testing.assert_array_equal(after.bias_class[worker], renamed[before.bias_class])
 
@@ -170,18 +176,18 @@ def test_unlabelled_items_one_class_and_single_labels_stay_finite():
     for votes in (unlabelled, Annotations.from_matrix([[0, 0, 0]] * 8), Annotations.from_matrix([[0]])):
         for card in scored(votes):
             assert 0 < card.accuracy_low < card.accuracy < card.accuracy_high < 1
-            assert card.flags == ("too-few-labels",) and card.top_confusions == ()
+            assert card.alerts == ("too-few-labels",) and card.top_confusions == ()
 
 
 def test_cards_can_be_written_as_json_and_reasons_are_single_lines():
     """Line breaks in names are escaped, and long names are truncated."""
     truth = ["a\nb", "x" * 100] * 10
     card = on_gold(["a\nb"] * 20, truth, classes=("a\nb", "x" * 100))
-    assert json.loads(json.dumps(asdict(card)))["flags"] == ["one-class"]
+    assert json.loads(json.dumps(asdict(card)))["alerts"] == ["one-class"]
     assert card.reasons == ("label 'a\\nb' on 20 of 20 items; the expected number of 'a\\nb' is 10",)
     crowd = make_crowd(200, 20, 3, bad="random", bad_share=0.3, random_state=0)
     for card in scored(crowd.annotations):
-        assert set(card.flags) <= set(FLAGS) and len(card.flags) == len(card.reasons)
+        assert set(card.alerts) <= set(ALERTS) and len(card.alerts) == len(card.reasons)
         assert all("\n" not in reason and "nan" not in reason and len(reason) < 250 for reason in card.reasons)
 
 
@@ -199,3 +205,46 @@ def test_inputs_of_wrong_shape_are_refused():
             score_workers(votes, np.full((2, 2), value))
     with pytest.raises(ParameterError, match="tempering_exponent"):
         score_workers(votes, np.full((2, 2), 0.5), tempering_exponent=0)
+
+
+@pytest.mark.parametrize("method", ["pooled-dawid-skene", "one-coin", "majority-vote"])
+def test_a_fitted_aggregator_has_all_that_scorecards_need(method):
+    """The same as its labels, posterior, confusion matrices, gold, exponent and colluding group one by one."""
+    votes, _ = easy_crowd(3)
+    model = registry.create(method).fit(votes, gold={votes.item_ids[0]: votes.classes[0]})
+    settings = {
+        name: getattr(model, f"{name}_")
+        for name in ("confusion", "tempering_exponent", "collusion_group")
+        if hasattr(model, f"{name}_")
+    }
+    expected = score_workers(votes, model.posterior_, gold=model._gold, **settings)
+    cards = score_workers(model)
+    for name in ("accuracy", "accuracy_low", "accuracy_high", "agreement", "bias", "alerts", "n_checked"):
+        np.testing.assert_array_equal(getattr(cards, name), getattr(expected, name), err_msg=name)
+
+
+def test_what_is_given_takes_the_place_of_what_the_model_has():
+    votes, truth = easy_crowd(3)
+    model = registry.create("one-coin").fit(votes)
+    gold = dict(zip(votes.item_ids.tolist(), votes.classes[truth].tolist()))
+    expected = score_workers(votes, model.posterior_, confusion=model.confusion_, gold=gold)
+    np.testing.assert_array_equal(score_workers(model, gold=gold).accuracy, expected.accuracy)
+    flat = np.full_like(model.posterior_, 1 / votes.n_classes)
+    np.testing.assert_array_equal(score_workers(model, flat).accuracy, score_workers(votes, flat).accuracy)
+
+
+def test_a_classifier_needs_its_labels():
+    votes, truth = easy_crowd(3)
+    model = TwoStage("majority-vote", LogisticRegression()).fit(np.eye(votes.n_classes)[truth], votes)
+    with pytest.raises(AnnotationError, match=r"does not keep the labels .* `annotations=`"):
+        score_workers(model)
+    expected = score_workers(votes, model.posterior_)
+    np.testing.assert_array_equal(score_workers(model, annotations=votes).accuracy, expected.accuracy)
+
+
+def test_models_and_labels_that_are_not_complete():
+    votes, _ = easy_crowd(3)
+    with pytest.raises(ParameterError, match="need a `posterior=`"):
+        score_workers(votes)
+    with pytest.raises(NotFittedError):
+        score_workers(registry.create("one-coin"))

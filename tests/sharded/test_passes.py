@@ -7,11 +7,11 @@ import pytest
 
 from manyhands.annotations import Annotations
 from manyhands.em import kernels
-from manyhands.sharded.labels import InMemoryShards
-from manyhands.sharded.layout import item_hashes
+from manyhands.sharded.labels import InMemoryShards, item_hashes, run_in_order
 from manyhands.sharded.passes import EMPass, ShardedSource, VotePass, em_pass, vote_pass
-from manyhands.sharded.shard_threads import run_in_order
-from manyhands.testing.small_crowds import easy_crowd
+from manyhands.testing.crowds import easy_crowd
+
+pytestmark = pytest.mark.fast
 
 
 @pytest.fixture(params=["compiled", "plain"])

@@ -9,11 +9,10 @@ from manyhands import PooledDawidSkene
 from manyhands.annotations import Annotations
 from manyhands.em import kernels
 from manyhands.exceptions import CrowdWarning
-from manyhands.sharded import item_sample, views
-from manyhands.sharded.fits import fit
+from manyhands.sharded import fit, labels
 from manyhands.sharded.labels import InMemoryShards
 from manyhands.simulate import make_crowd
-from manyhands.testing.small_crowds import easy_crowd, hard_crowd
+from manyhands.testing.crowds import easy_crowd, hard_crowd
 
 
 def low_volume_crowd(share_of_errors=0.0, seed=0):
@@ -53,7 +52,7 @@ CROWDS = {
 def on_shards(votes, n_shards=None, **parameters):
     """The fit, and posterior, code, tied and withheld of each item in the order of the annotations."""
     shards = InMemoryShards.from_annotations(votes, n_shards)
-    found = fit(PooledDawidSkene(**parameters), shards)
+    found = fit.fit(PooledDawidSkene(**parameters), shards)
     parts = list(shards.run(found.final_task, "items"))
     place = {item: row for row, item in enumerate(shards.item_ids.tolist())}
     order = [place[item] for item in votes.item_ids.tolist()]
@@ -93,6 +92,7 @@ def bits(votes, n_shards):
 
 
 @pytest.mark.parametrize("name", ["colluding", "low volume"])
+@pytest.mark.slow
 def test_bits_depend_on_the_labels_alone(monkeypatch, name):
     """Not on threads, the form of the pass, or how many labels of a shard are processed at once."""
     votes = CROWDS[name]()
@@ -104,7 +104,7 @@ def test_bits_depend_on_the_labels_alone(monkeypatch, name):
     monkeypatch.setattr(kernels, "_fused", None)
     found, same = bits(votes, 8)
     assert found == expected and same.tobytes() == accuracy.tobytes()
-    monkeypatch.setattr(views, "_LABELS_AT_ONCE", 7)
+    monkeypatch.setattr(labels, "_LABELS_AT_ONCE", 7)
     found, near = bits(votes, 8)
     assert found == expected
     np.testing.assert_allclose(near, accuracy, rtol=1e-12)
@@ -126,9 +126,9 @@ def test_the_sample_is_the_first_items_of_every_shard(monkeypatch):
     triples += [(7, worker, 1) for worker in range(20, 60)]  # 46 labels
     votes = Annotations.from_triples(*zip(*triples))
     shards = InMemoryShards.from_annotations(votes, 4)
-    everything = item_sample.sample_items(shards)
+    everything = fit.sample_items(shards)
     assert everything.is_everything and everything.annotations.n_annotations == votes.n_annotations
-    monkeypatch.setattr(item_sample, "MAX_SAMPLE", 400)
+    monkeypatch.setattr(fit, "MAX_SAMPLE", 400)
     expected = []
     for number in range(4):
         packed, left = shards.shard(number).packed, 100
@@ -139,21 +139,38 @@ def test_the_sample_is_the_first_items_of_every_shard(monkeypatch):
             if left < 0:
                 break
             expected.append(packed.code[first:last].tolist())
-    sample = item_sample.sample_items(shards)
+    sample = fit.sample_items(shards)
     code = sample.annotations.worker * 3 + sample.annotations.label
     found = np.split(code, sample.annotations.start[1:-1])
     assert [part.tolist() for part in found] == expected and not sample.is_everything
     assert 300 < sample.annotations.n_annotations <= 400
 
 
+@pytest.mark.slow
 def test_a_crowd_beyond_the_sample_is_fitted_on_all_labels(monkeypatch):
     """The group is found in the sample and collapsed everywhere; the exponent is that of the sample."""
     crowd = make_crowd(1500, 40, labels_per_item=8, bad="colluding", bad_share=0.25, random_state=1)
     whole = on_shards(crowd.annotations, 8)
-    monkeypatch.setattr(item_sample, "MAX_SAMPLE", 4000)
+    monkeypatch.setattr(fit, "MAX_SAMPLE", 4000)
     found, posterior, code, _, _ = on_shards(crowd.annotations, 8)
     assert found.results["collusion_group_"].tolist() == crowd.is_bad.tolist()
     assert np.mean(code == whole[2]) > 0.99 and np.abs(posterior - whole[1]).mean() < 0.05
     np.testing.assert_allclose(found.confusion, whole[0].confusion, atol=1e-9)
     monkeypatch.setenv("MANYHANDS_THREADS", "1")
     assert on_shards(crowd.annotations, 8)[1].tobytes() == posterior.tobytes()
+
+
+def test_a_crowd_of_labelling_functions_gets_the_vote_and_a_note():
+    """The firing model needs the labels in memory."""
+    rng = np.random.default_rng(0)
+    truth, own = rng.integers(0, 3, 300), np.arange(12) % 3
+    rate = np.where(truth[:, None] == own, rng.uniform(0.15, 0.5, 12), 0.03)
+    rate[:, 0] = np.where(truth == 0, 0.75, 0.6)
+    item, worker = np.nonzero(rng.random((300, 12)) < rate)
+    votes = Annotations(item, worker, own[worker], item_ids=range(300), worker_ids=range(12), classes=range(3))
+    found, posterior, code, *_ = on_shards(votes)
+    assert "one_class_workers" in found.notes
+    share = kernels.vote_share(votes)
+    covered = votes.n_labels > 0
+    assert np.all(share[np.arange(300), code][covered] >= share.max(axis=1)[covered] - 1e-9)
+    assert posterior.shape == (300, 3)

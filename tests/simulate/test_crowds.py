@@ -218,7 +218,7 @@ def test_no_worker_and_every_worker_bad():
 )
 def test_impossible_crowds_are_refused(parameters):
     """One sentence names the parameter and what it may be."""
-    with pytest.raises(ParameterError, match=f"'{next(iter(parameters))}' of .* must be .*Got"):
+    with pytest.raises(ParameterError, match=f"`{next(iter(parameters))}` of .* must be .*Got"):
         make_crowd(**parameters)
 
 
@@ -230,5 +230,5 @@ def test_impossible_shares_and_truths_are_refused():
     with pytest.raises(ParameterError, match="3 class shares for 2 classes"):
         make_crowd(10, class_shares=[1, 1, 1])
     for truth in ([0, 2], [-1], [], [[0]], [0.5]):
-        with pytest.raises(ParameterError, match="truth must be"):
+        with pytest.raises(ParameterError, match="`truth` must be"):
             label_items(truth, one_coin([0.8], 2))

@@ -30,7 +30,7 @@ def vote_accuracy(crowd):
 
 
 def test_difficulty_em_reference_data():
-    """The sheet's two figures to the last item: vote .647, Bayes boundary .941 on the test set."""
+    """The figures of the paper's reference data to the last item: vote .647, Bayes boundary .941 on the test set."""
     before = str(np.random.get_state())  # noqa: NPY002
     data = make_difficulty_gaussians()
     assert vote_accuracy(data.crowd) == 0.647
@@ -86,7 +86,7 @@ def test_iced_sizes_and_errors(setting):
 
 
 def test_iced_vote_has_the_published_accuracy():
-    """W = 7, errors U(.2, .4): the sheet's five-seed mean of the vote is .865, here within two points over 20 seeds."""
+    """W = 7, errors U(.2, .4): the mean of the vote over five seeds is .865, here within three points over 20 seeds."""
     accuracy = [vote_accuracy(make_iced("gisette", random_state=seed)) for seed in range(20)]
     assert abs(np.mean(accuracy) - 0.865) < 0.03
 

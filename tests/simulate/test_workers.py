@@ -21,6 +21,8 @@ from manyhands.simulate import (
     two_coin,
 )
 
+pytestmark = pytest.mark.fast
+
 
 def shown_confusion(crowd):
     """Counts [worker, truth, label] of a crowd."""
@@ -117,11 +119,11 @@ def test_impossible_accuracies_are_refused(accuracy):
 
 def test_other_impossible_workers_are_refused():
     """Each refusal names its parameter."""
-    with pytest.raises(ParameterError, match="'spread'"):
+    with pytest.raises(ParameterError, match="`spread`"):
         draw_accuracy(3, 0.8, -1)
     with pytest.raises(ParameterError, match="2 sensitivities and 1 specificities"):
         two_coin([0.9, 0.8], [0.7])
-    with pytest.raises(ParameterError, match="'hammers'"):
+    with pytest.raises(ParameterError, match="`hammers`"):
         hammer_spammer(3, 2, 1.5)
-    with pytest.raises(ParameterError, match="'strength'"):
+    with pytest.raises(ParameterError, match="`strength`"):
         random_confusion([0.8], 2, 0)

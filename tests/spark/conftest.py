@@ -43,6 +43,8 @@ def spark():
         session.stop()  # first: the client would try for minutes to reach a server that has ended
         server.stop()
         return
+    # One JVM serves all tests, and a Connect server keeps what it has sent: 1 GB, the default, was too little once.
+    os.environ.setdefault("SPARK_DRIVER_MEMORY", "3g")
     builder = SparkSession.builder.config("spark.sql.shuffle.partitions", "4").config("spark.ui.enabled", "false")
     session = builder.remote("local[2]") if ENGINE == "connect" else builder.master("local[2]")
     session = session.getOrCreate()

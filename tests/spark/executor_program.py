@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 from spark_crowds import KillOnce, Surroundings, crowd_of, frame_of
 
 import manyhands
-from manyhands.sharded.fits import fit
-from manyhands.spark.spark_shards import SparkShards
+from manyhands.sharded.fit import fit
+from manyhands.spark.shards import SparkShards
 
 N_SHARDS = 4
 

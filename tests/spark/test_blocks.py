@@ -12,8 +12,8 @@ from spark_crowds import crowd_of
 
 from manyhands.exceptions import ManyhandsError
 from manyhands.spark import remote
-from manyhands.spark.shard_columns import LayoutSettings
-from manyhands.spark.shared_files import is_absent, local_path, read_bytes, write_bytes
+from manyhands.spark.remote import is_absent, local_path, read_bytes, write_bytes
+from manyhands.spark.shards import LayoutSettings
 
 pa = pytest.importorskip("pyarrow")
 
@@ -47,7 +47,7 @@ def block_table(rows, n_columns):
 
 @pytest.mark.parametrize("ordered", [False, True])
 def test_a_block_is_what_plain_loops_find(ordered):
-    from manyhands.spark.blocks import block_of
+    from manyhands.spark.executors import block_of
 
     rng = np.random.default_rng(int(ordered))
     workers, classes = [f"w{i}" for i in range(6)], ["a", "b", "ß"]
@@ -70,7 +70,7 @@ def test_a_block_is_what_plain_loops_find(ordered):
 
 def test_blocks_of_a_shard_follow_one_another():
     """Whatever the order in which they arrive; a class that no block has left is renumbered."""
-    from manyhands.spark.blocks import block_of, merged
+    from manyhands.spark.executors import block_of, merged
 
     settings = LayoutSettings(["x", "y"], ["a", "b", "c"], False)
     first = block_of(block_table([("i", "x", "a"), ("i", "y", "c")], 3), settings)
@@ -84,7 +84,7 @@ def test_blocks_of_a_shard_follow_one_another():
 
 def test_a_label_that_was_not_listed_is_named():
     from manyhands.exceptions import AnnotationError
-    from manyhands.spark.blocks import block_of
+    from manyhands.spark.executors import block_of
 
     with pytest.raises(AnnotationError, match="The label 'z' was not there"):
         block_of(block_table([("i", "x", "z")], 3), LayoutSettings(["x"], ["a"], False))
@@ -102,8 +102,8 @@ exec(sys.stdin.read(), namespace)
 namespace["ensure_package"]("0", open(sys.argv[1], "rb").read())
 namespace["ensure_package"]("0", open(sys.argv[1], "rb").read())
 import manyhands
-from manyhands.sharded import items, passes, pooled_posterior
-from manyhands.spark import executor_tasks
+from manyhands.sharded import labels, passes
+from manyhands.spark import executors
 print(type(manyhands.__loader__).__name__, len([f for f in sys.meta_path if hasattr(f, "manyhands_sources")]))
 """
 
@@ -121,7 +121,7 @@ def test_all_that_tasks_need_is_sent(tmp_path):
 
 
 def test_arguments_go_by_value_or_by_file(tmp_path):
-    from manyhands.spark.executor_tasks import unpack
+    from manyhands.spark.remote import unpack
 
     arguments = (np.arange(1000), "text")
     small, large = remote.pack(arguments, str(tmp_path)), remote.pack(arguments, f"file:{tmp_path}", limit=100)

@@ -11,7 +11,7 @@ import pytest
 from spark_crowds import crowd_of
 
 import manyhands
-from manyhands.sharded.fits import fit
+from manyhands.sharded.fit import fit
 from manyhands.sharded.labels import InMemoryShards
 
 HERE = Path(__file__).parent

@@ -5,7 +5,7 @@ import pytest
 
 import manyhands
 from manyhands import spark as on_spark
-from manyhands.sharded.fits import fit
+from manyhands.sharded.fit import fit
 from manyhands.sharded.labels import InMemoryShards
 
 METHODS = ["MajorityVote", "DawidSkene", "OneCoin", "MACE", "PooledDawidSkene"]

@@ -9,11 +9,11 @@ from spark_crowds import Crowd, Everything, crowd_of, frame_of
 import manyhands
 from manyhands import spark as on_spark
 from manyhands.exceptions import AnnotationError, CrowdWarning, LimitError, ManyhandsError, ParameterError
-from manyhands.sharded.fits import fit
+from manyhands.sharded.fit import fit
 from manyhands.sharded.labels import InMemoryShards
-from manyhands.spark import remote, shard_tables, spark_shards
-from manyhands.spark.label_columns import distinct_values
-from manyhands.spark.spark_shards import SparkShards
+from manyhands.spark import remote
+from manyhands.spark import shards as spark_shards
+from manyhands.spark.shards import SparkShards, distinct_values
 
 
 def same_as_in_memory(shards, columns, n_shards=None):
@@ -229,6 +229,6 @@ def test_frames_that_change_are_named(frame, tmp_path, monkeypatch):
     def without_one(*args, **options):
         return distinct_values(*args, **options)[1:]
 
-    monkeypatch.setattr(shard_tables, "distinct_values", without_one)
+    monkeypatch.setattr(spark_shards, "distinct_values", without_one)
     with pytest.raises(AnnotationError, match=r"^The worker 'w0' was not there .* Write it to a table first.$"):
         SparkShards.from_frame(frame, str(tmp_path))

@@ -8,10 +8,8 @@ import manyhands as mh
 from manyhands.exceptions import AnnotationError, ParameterError
 from manyhands.metrics import log_loss
 from manyhands.simulate import make_crowd
-from manyhands.trust.answer_map import Consensus
-from manyhands.trust.recalibration import expected_accuracy, heldout_probabilities
-from manyhands.trust.representative import shares_of, usable_answers
-from manyhands.trust.selection import create_selected
+from manyhands.trust.calibration import expected_accuracy, heldout_probabilities, shares_of, usable_answers
+from manyhands.trust.selection import CalibratedAggregator, Consensus, create_selected
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +23,7 @@ def truth(crowd):
 
 
 def draw(crowd, truth, n, seed=0, kind="random"):
-    drawn = (mh.random_items if kind == "random" else mh.contested)(crowd.annotations, n, seed, methods=["wawa"])
+    drawn = (mh.trust.random_items if kind == "random" else mh.contested)(crowd.annotations, n, seed, methods=["wawa"])
     return drawn.answer({item: truth[item] for item in drawn})
 
 
@@ -45,7 +43,7 @@ def test_a_calibrated_model_is_less_wrong_about_itself(crowd, truth):
     )
     model = mh.DawidSkene().fit(shared)
     rows = rng.permutation(400)[:60]
-    answers = mh.Answers({int(votes.item_ids[r]): int(crowd.truth[r]) for r in rows}, "random")
+    answers = mh.trust.Answers({int(votes.item_ids[r]): int(crowd.truth[r]) for r in rows}, "random")
     calibrated = mh.calibrate(model, answers)
     rest = np.setdiff1d(np.arange(400), rows)
     before = log_loss(crowd.truth[rest], model.posterior_[rest], votes.classes)
@@ -56,7 +54,7 @@ def test_a_calibrated_model_is_less_wrong_about_itself(crowd, truth):
     assert set(calibrated.calibration_.log_loss) == {"plain", "classwise", "map"}
     assert "random answers" in str(calibrated.calibration_)
     frame = mh.label_frame(calibrated)
-    assert (frame["flags"].fill_null("").str.contains("gold")).sum() == 60
+    assert (frame["alerts"].fill_null("").str.contains("gold")).sum() == 60
 
 
 def test_gold_of_the_fit_is_not_its_own_witness(crowd, truth):
@@ -99,12 +97,12 @@ def test_contested_answers_are_reweighted_beside_random_ones():
     """Strata of 10 and 90 items, three answers of the small one: weights by plain division."""
     stratum = {"a": "small", "b": "small", "c": "small", "d": "large", "e": "large"}
     sampled = {"a": "contested", "b": "contested", "c": "random", "d": "random", "e": "random"}
-    answers = mh.Answers(dict.fromkeys("abcde", 0), sampled, stratum, {"small": 10, "large": 90}, 100)
+    answers = mh.trust.Answers(dict.fromkeys("abcde", 0), sampled, stratum, {"small": 10, "large": 90}, 100)
     used, weights = usable_answers(answers, "This")
     raw = {item: {"small": 10 / 3, "large": 90 / 2}[name] for item, name in stratum.items()}
     mean = sum(raw.values()) / 5
     assert len(used) == 5 and weights == pytest.approx({item: value / mean for item, value in raw.items()})
-    no_large = mh.Answers(dict.fromkeys("abc", 0), sampled, stratum, {"small": 10, "large": 90}, 100)
+    no_large = mh.trust.Answers(dict.fromkeys("abc", 0), sampled, stratum, {"small": 10, "large": 90}, 100)
     used, weights = usable_answers(no_large, "This")
     assert list(used.values) == ["c"] and weights == {"c": 1.0}
 
@@ -123,6 +121,18 @@ def test_a_selected_method_is_tempered_and_keeps_its_labels(crowd):
     assert model.posterior_[2:].max(axis=1).mean() < plain.posterior_[2:].max(axis=1).mean()
     default = create_selected("pooled-dawid-skene-never", 3)
     assert default.model.overrule == "never" and default.parameters is None
+
+
+def test_gold_does_not_raise_the_expected_accuracy(crowd, truth):
+    """Known items are certain, and say nothing about the others: the mean is over items whose class was not known."""
+    drawn = draw(crowd, truth, 20)
+    gold = {item: label for item, label in truth.items() if item not in drawn.values}
+    gold = dict(list(gold.items())[: len(gold) // 2])
+    model = mh.calibrate(mh.DawidSkene().fit(crowd.annotations, gold), drawn, kind="plain")
+    mapped = CalibratedAggregator(mh.DawidSkene(), model.parameters, ()).fit(crowd.annotations, gold)
+    is_open = [item not in gold for item in mapped.item_ids_.tolist()]
+    expected = mapped.posterior_[is_open].max(axis=1).mean()
+    assert model.calibration_.expected_accuracy == pytest.approx(expected)
 
 
 def test_parameters_are_checked(crowd, truth):

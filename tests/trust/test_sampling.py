@@ -6,8 +6,8 @@ import pytest
 import manyhands as mh
 from manyhands.exceptions import AnnotationError, ParameterError
 from manyhands.simulate import make_crowd
-from manyhands.trust.candidates import candidate_names, fit_candidates
-from manyhands.trust.sampling import _allocate, not_failed
+from manyhands.trust.sampling import _allocate
+from manyhands.trust.selection import candidate_names, fit_candidates, not_failed
 
 
 @pytest.fixture(scope="module")
@@ -40,12 +40,13 @@ def plain_strata(annotations):
     return strata
 
 
+@pytest.mark.slow
 def test_strata_are_what_they_are_called(crowd, questions):
     plain = plain_strata(crowd.annotations)
     assert questions.sizes == {name: list(plain.values()).count(name) for name in ("overruled", "disputed", "agreed")}
     assert all(plain[item] == name for item, name in questions.stratum.items())
     assert "agreed" not in questions.stratum.values()
-    drawn = mh.random_items(crowd.annotations, n=60)
+    drawn = mh.trust.random_items(crowd.annotations, n=60)
     assert all(plain[item] == name for item, name in drawn.stratum.items())
 
 
@@ -61,6 +62,7 @@ def test_questions_show_votes_and_methods_and_repeat_nothing(crowd, questions):
     assert all(len({said[item] for said in questions.labels.values()}) > 1 for item in questions)
 
 
+@pytest.mark.slow
 def test_a_draw_follows_the_seed_and_not_the_order_of_rows(crowd, questions):
     again = mh.contested(crowd.annotations, n=20, random_state=3)
     assert again.items == questions.items
@@ -69,10 +71,11 @@ def test_a_draw_follows_the_seed_and_not_the_order_of_rows(crowd, questions):
     assert mh.contested(crowd.annotations[order], n=20, random_state=3).items == questions.items
 
 
+@pytest.mark.slow
 def test_a_shorter_random_draw_is_the_beginning_of_a_longer_one(crowd):
-    long = mh.random_items(crowd.annotations, n=50, random_state=2)
-    assert mh.random_items(crowd.annotations, n=10, random_state=2).items == long.items[:10]
-    assert len(mh.random_items(crowd.annotations, n=10_000)) == 300
+    long = mh.trust.random_items(crowd.annotations, n=50, random_state=2)
+    assert mh.trust.random_items(crowd.annotations, n=10, random_state=2).items == long.items[:10]
+    assert len(mh.trust.random_items(crowd.annotations, n=10_000)) == 300
 
 
 def test_weights_add_up_to_the_stratum(questions):
@@ -113,7 +116,7 @@ def test_nothing_is_contested_where_all_agree():
     votes = mh.Annotations.from_triples(list("aabb"), list("xyxy"), ["u", "u", "v", "v"])
     with pytest.raises(AnnotationError, match="agree on every item"):
         mh.contested(votes)
-    assert set(mh.random_items(votes, n=5)) == {"a", "b"}
+    assert set(mh.trust.random_items(votes, n=5)) == {"a", "b"}
 
 
 def test_parameters_are_checked(crowd):

@@ -4,37 +4,158 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from manyhands.aggregation.em_fit import PRIOR_ACCURACY as PRIOR_ACCURACY
-from manyhands.aggregation.em_fit import Inference as Inference
-from manyhands.aggregation.em_fit import worker_accuracy
-from manyhands.aggregation.limitations import NO_REDUNDANCY, NO_TRAINING_LABELS, NOT_CONVERGED, SINGLE_CLASS
+from manyhands._core import elementary
+from manyhands._core.arrays import Array
+from manyhands._core.progress import showing
+from manyhands._core.randomness import Seed, make_generator
 from manyhands.annotations import Annotations
-from manyhands.em.confusion_em import has_no_redundancy
+from manyhands.em.confusion_em import ConfusionEMFit, fit_confusion_em
 from manyhands.em.decisions import class_totals, overall, pick_classes
-from manyhands.em.e_step import Gold as Gold
-from manyhands.em.e_step import posterior_given
-from manyhands.em.kernels import Array
-from manyhands.em.priors import gold_codes
-from manyhands.em.starts import MIN_WRONG_ON_GOLD, wrong_on_gold
+from manyhands.em.e_step import (
+    MIN_WRONG_ON_GOLD,
+    Gold,
+    has_no_redundancy,
+    n_labels_with_gold,
+    posterior_given,
+    wrong_on_gold,
+)
+from manyhands.em.noise import NoiseModel, safe_log
+from manyhands.em.priors import PRIOR_ACCURACY, ClassPrior, gold_codes
 from manyhands.estimator import BaseEstimator
 from manyhands.exceptions import AnnotationError, CrowdWarning
+from manyhands.features import restore_rows
 from manyhands.heldout import COMMON, OWN, align, leave_one_out_log_likelihoods, mean_score
-from manyhands.progress_display import showing
-from manyhands.result_rows import restore_rows
-from manyhands.validation import check_annotations
+from manyhands.validation import Constraint, Number, Probabilities, RandomState, check_annotations
+
+if TYPE_CHECKING:  # executors of Spark import this module, and may lack SciPy
+    from manyhands.em.copies import Copies
+
+# ----------------------------------------------------------------------------------------------------
+# What an aggregator infers.
+
+
+@dataclass(frozen=True)
+class Inference:
+    """Outcome of a method, which the base stores as attributes.
+
+    Attributes
+    ----------
+    posterior : ndarray of shape (n_items, n_classes)
+        p(truth | labels).
+    counts : ndarray of shape (n_workers, n_classes, n_classes) or None, default=None
+        Expected counts [worker, truth, label], where the method has them.
+    n_iter : int, default=1
+        Number of passes over the data.
+    converged : bool, default=True
+        Whether the method converged.
+    history : list of float
+        Objective after each iteration.
+    results : dict of str to object
+        Further attributes, by name.
+    notes : dict of str to str
+        Limitations of the result, by code.
+    """
+
+    posterior: Array
+    counts: Array | None = None
+    n_iter: int = 1
+    converged: bool = True
+    history: list[float] = field(default_factory=list)
+    results: dict[str, Any] = field(default_factory=dict)
+    notes: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def from_confusion_em(cls, fit: ConfusionEMFit[Any], confusion: Array, **results: Any) -> Inference:
+        """The outcome of EM with confusion matrices.
+
+        Parameters
+        ----------
+        fit : ConfusionEMFit
+            The fitted model.
+        confusion : ndarray of shape (n_workers, n_classes, n_classes)
+            Estimated confusion matrices.
+        **results : object
+            Further attributes, by name.
+
+        Returns
+        -------
+        Inference
+        """
+        assert fit.final.posterior is not None
+        results |= results_of_em(fit, confusion)
+        return cls(fit.final.posterior, fit.final.counts, fit.n_iter, fit.converged, fit.history, results)
+
+
+def results_of_em(fit: ConfusionEMFit[Any], confusion: Array) -> dict[str, Any]:
+    """The attributes of every fit by EM with confusion matrices.
+
+    Shapes: confusion (n_workers, n_classes, n_classes).
+    """
+    log_prior = fit.params.log_prior
+    table = {"_log_confusion": _with_unseen_worker(fit), "_log_prior": log_prior}
+    return {"confusion_": confusion, "class_prior_": elementary.exp(log_prior), "restarts_": fit.restarts} | table
+
+
+def worker_accuracy(annotations: Annotations, gold: Gold, inference: Inference) -> Array:
+    """Expected share of right labels of each worker, on items that have gold or labels of other workers too.
+
+    Shapes: gold (n_items,); returns (n_workers,).
+    """
+    checked = n_labels_with_gold(annotations, gold) >= 2
+    if inference.counts is not None and np.all(checked | (annotations.n_labels == 0)):
+        right, total = np.trace(inference.counts, axis1=1, axis2=2), inference.counts.sum(axis=(1, 2))
+        return (right + PRIOR_ACCURACY) / (total + 1.0)
+    weight = checked[annotations.item].astype(float)
+    if annotations.weight is not None:
+        weight *= annotations.weight
+    return expected_accuracy(annotations, inference.posterior, weight)
+
+
+def expected_accuracy(annotations: Annotations, posterior: Array, weight: Array | None = None) -> Array:
+    """Expected share of right labels of each worker, with one pseudo-count of accuracy 0.7; `weight` None is 1 each.
+
+    Shapes: posterior (n_items, n_classes); weight (n_annotations,); returns (n_workers,).
+    """
+    weight = np.ones(annotations.n_annotations) if weight is None else weight
+    p_right = posterior[annotations.item, annotations.label]
+    right = np.bincount(annotations.worker, weights=weight * p_right, minlength=annotations.n_workers)
+    total = np.bincount(annotations.worker, weights=weight, minlength=annotations.n_workers)
+    return (right + PRIOR_ACCURACY) / (total + 1.0)
+
+
+def _with_unseen_worker(fit: ConfusionEMFit[Any]) -> Array:
+    """The log confusion matrices of the last E step with one more worker, who has the pooled confusion matrix."""
+    if fit.no_redundancy:
+        return np.concatenate([fit.used_log_confusion, fit.used_log_confusion[:1]])
+    counts = fit.final.counts.sum(axis=0) + 1.0 / fit.log_confusion.shape[2]  # (truth, label)
+    crowd = safe_log(counts / counts.sum(axis=1, keepdims=True))
+    return np.concatenate([fit.used_log_confusion, crowd[None]])
+
+
+# ----------------------------------------------------------------------------------------------------
+# Sentences on limitations of a result that apply to all aggregators, by the code of their note.
+
+NO_REDUNDANCY = "No item has two labels, so nothing can be inferred about any worker; labels stay as given."
+SINGLE_CLASS = "Every label names the same class; the posterior rests on the priors."
+NOT_CONVERGED = "The method stopped after {} iterations before it converged; raise max_iter."
+NO_TRAINING_LABELS = (
+    "This model was fitted on labels in shards and does not hold them, so that it cannot score others. It predicts; "
+    "fit the method in memory, on a part of the items if need be, to score labels."
+)
 
 
 class Aggregator(BaseEstimator, ABC):
     """Base class of aggregators: truth inference from crowd labels, without features of the items.
 
-    A method implements `_infer`, and also `_posterior` unless it is fitted by `fit_by_em`.
+    A method implements `_infer`, and also `_posterior` unless it is EM with confusion matrices (`EMAggregator`).
 
     Attributes
     ----------
@@ -111,9 +232,9 @@ class Aggregator(BaseEstimator, ABC):
         AnnotationError
             Where the annotations are empty, or gold names unknown items or classes.
         """
-        self._check_parameters()
+        self.check_parameters()
         annotations = self._checked(annotations)
-        in_order = annotations._with_sorted_items()
+        in_order = annotations.with_sorted_items()
         codes = gold_codes(gold, in_order.item_ids, in_order.classes)
         with showing(verbose):
             found = self._infer(in_order, codes)
@@ -161,7 +282,7 @@ class Aggregator(BaseEstimator, ABC):
         gold = self._known_gold(annotations)
         posterior = self._posterior(self._align(annotations), gold)
         if not hasattr(self, "_log_prior"):  # a voting method: unlabelled items get the class shares of `fit`
-            posterior[_without_label(annotations, gold)] = overall(self._class_totals)
+            posterior[without_label(annotations, gold)] = overall(self._class_totals)
         return posterior
 
     def predict(self, annotations: Annotations | Any) -> npt.NDArray[Any]:
@@ -180,7 +301,7 @@ class Aggregator(BaseEstimator, ABC):
         self._check_fitted()
         annotations = self._checked(annotations)
         posterior = self.predict_proba(annotations)
-        unlabelled = _without_label(annotations, self._known_gold(annotations))
+        unlabelled = without_label(annotations, self._known_gold(annotations))
         code, _ = pick_classes(posterior, unlabelled, self._class_totals)
         return _label_values(code, self.classes_)
 
@@ -205,7 +326,7 @@ class Aggregator(BaseEstimator, ABC):
         float
             Higher is better; NaN without labels.
         """
-        annotations = self._checked(annotations)._with_sorted_items()
+        annotations = self._checked(annotations).with_sorted_items()
         return mean_score(self.score_labels(annotations), annotations.weight)
 
     def score_labels(self, annotations: Annotations | Any) -> Array:
@@ -236,9 +357,9 @@ class Aggregator(BaseEstimator, ABC):
         annotations = self._checked(annotations)
         aligned = self._align(annotations)
         own = self._label_given_truth(aligned)
-        order, posterior = self._training._sorting_order, self._scoring_posterior()
+        order, posterior = self._training.sorting_order, self._scoring_posterior()
         posterior = posterior if order is None else posterior[order]
-        return leave_one_out_log_likelihoods(self._training._with_sorted_items(), posterior, aligned, own)
+        return leave_one_out_log_likelihoods(self._training.with_sorted_items(), posterior, aligned, own)
 
     @property
     def score_kind(self) -> str:
@@ -259,7 +380,7 @@ class Aggregator(BaseEstimator, ABC):
         force : bool, default=False
             Replace the folder if it exists.
         """
-        from manyhands.persistence.models import save_model
+        from manyhands.persistence import save_model
 
         self._check_fitted()
         save_model(self, folder, force=force)
@@ -304,7 +425,7 @@ class Aggregator(BaseEstimator, ABC):
         self.classes_, self.item_ids_ = annotations.classes, annotations.item_ids
         self.worker_ids_ = annotations.worker_ids
         self.posterior_ = found.posterior
-        self.unlabelled_ = _without_label(annotations, codes)
+        self.unlabelled_ = without_label(annotations, codes)
         self._class_totals = class_totals(found.posterior, self.unlabelled_)
         code, self.tied_ = pick_classes(found.posterior, self.unlabelled_, self._class_totals)
         self.labels_ = _label_values(code, annotations.classes)
@@ -317,7 +438,7 @@ class Aggregator(BaseEstimator, ABC):
             warnings.warn(f"{code_word}: {sentence}", CrowdWarning, stacklevel=3)
 
 
-def _without_label(annotations: Annotations, gold: Gold) -> npt.NDArray[np.bool_]:
+def without_label(annotations: Annotations, gold: Gold) -> npt.NDArray[np.bool_]:
     """Whether each item has neither a label nor gold, shape (n_items,)."""
     unlabelled = annotations.n_labels == 0
     return unlabelled if gold is None else unlabelled & (gold < 0)
@@ -348,3 +469,146 @@ def _notes(annotations: Annotations, gold: Gold, found: Inference) -> dict[str, 
     if not found.converged:
         notes["not_converged"] = NOT_CONVERGED.format(found.n_iter)
     return notes
+
+
+# ----------------------------------------------------------------------------------------------------
+# EM with confusion matrices, with the parameters that several aggregators share.
+
+P = TypeVar("P")
+
+# Constraints of the parameters of every method that is EM with confusion matrices.
+EM_CONSTRAINTS: dict[str, Constraint] = {
+    "prior": Probabilities(("estimated", "uniform")),
+    "max_iter": Number(whole=True, least=1),
+    "tol": Number(least=0),
+    "n_init": Number(whole=True, least=1),
+    "random_state": RandomState(),
+}
+
+
+class EMAggregator(Aggregator):
+    """Base class of methods that are EM with confusion matrices; a method implements `_em_model`.
+
+    A method with an `_em_model` runs on labels in shards too (`manyhands.sharded`).
+
+    Attributes
+    ----------
+    confusion_ : ndarray of shape (n_workers, n_classes, n_classes)
+        Confusion matrices p(label | truth), indexed [worker, truth, label]; rows (over the label) sum to 1.
+    class_prior_ : ndarray of shape (n_classes,)
+        Class frequencies.
+    restarts_ : list of float
+        Final objective of each start; one more than `n_init` where a start from gold was tried.
+    """
+
+    max_iter: int
+    tol: float
+    n_init: int
+    random_state: Seed
+
+    def _em_model(self, n_classes: int) -> tuple[NoiseModel[Any], ClassPrior]:
+        """How workers err, and the prior of the truth; not needed by a method with an `_infer` of its own."""
+        raise NotImplementedError
+
+    def _em_results(self, fit: ConfusionEMFit[Any]) -> dict[str, Any]:
+        """Further attributes of the method, by name."""
+        return {}
+
+    def _infer(self, annotations: Annotations, gold: Gold) -> Inference:
+        fit = self._fit_by_em(annotations, gold, *self._em_model(annotations.n_classes))
+        return Inference.from_confusion_em(fit, elementary.exp(fit.log_confusion), **self._em_results(fit))
+
+    def _fit_by_em(
+        self, annotations: Annotations, gold: Gold, noise: NoiseModel[P], prior: ClassPrior
+    ) -> ConfusionEMFit[P]:
+        """Fit a noise model with confusion matrices by EM.
+
+        Shapes: gold (n_items,).
+        """
+        return fit_confusion_em(
+            annotations,
+            noise,
+            prior,
+            gold=gold,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            n_init=self.n_init,
+            rng=make_generator(self.random_state),
+        )
+
+
+# ----------------------------------------------------------------------------------------------------
+# Copies count as one vote: how a method fits the labels that count, and the note on what this changed.
+
+Infer = Callable[[Annotations, Gold], Inference]
+MAX_NAMES = 5  # of workers in the note
+_MAX_CHARACTERS = 40  # of a name
+
+
+def infer_without_copies(
+    infer: Infer, annotations: Annotations, gold: Gold, copies: Copies, of_workers: tuple[str, ...]
+) -> Inference:
+    """Run a method on the labels that count, and say in a note which groups copy and how many labels this changes.
+
+    Where there are copies, the method is also run on all labels, for the comparison. Workers without a label that
+    counts get the estimates of the worker who counts for them, in the results whose names are `of_workers`.
+
+    Shapes: gold (n_items,).
+    """
+    counted = copies.without(annotations)
+    inference = infer(counted, gold)
+    results = inference.results
+    results |= {"copy_groups_": copies.group, "_copy_rank": copies.rank}
+    if not copies:
+        return inference
+    n_labels = np.bincount(counted.worker, minlength=counted.n_workers)
+    for name in of_workers:
+        results[name] = with_estimates_of_leads(results[name], copies, n_labels)
+    labelled = annotations.n_labels > 0
+    before = infer(annotations, gold).posterior[labelled].argmax(axis=1)
+    n_changed = int(np.count_nonzero(before != inference.posterior[labelled].argmax(axis=1)))
+    notes = inference.notes | {"copies": copies_note(copies, annotations.worker_ids, n_changed)}
+    return replace(inference, counts=None, notes=notes)  # copies have no counts of their own
+
+
+def copies_note(copies: Copies, worker_ids: npt.NDArray[np.generic], n_changed: int | None) -> str:
+    """The sentence about the groups of copies, with at most `MAX_NAMES` workers by name.
+
+    Shapes: worker_ids (n_workers,).
+    """
+    groups = copies.groups()
+    n_members = sum(map(len, groups))
+    first = int(np.argmax(copies.n_equal - copies.n_expected))
+    x, y = (_name(worker_ids[code]) for code in (copies.x[first], copies.y[first]))
+    named = [_name(worker_ids[code]) for group in groups for code in group][:MAX_NAMES]
+    rest = n_members - len(named)
+    who = ", ".join(named) + (f" and {rest} more" if rest else "")
+    text = (
+        f"{n_members} workers give copied labels ({who}): for example, {x} and {y} agree on {copies.n_equal[first]} of "
+        f"{copies.n_common[first]} common items, where {copies.n_expected[first]:.0f} are expected of independent "
+        f"workers. "
+    )
+    text += "The group counts" if len(groups) == 1 else f"Each of the {len(groups)} groups counts"
+    text += " as one vote on an item"
+    if n_changed is None:
+        return text + "."
+    return f"{text}, which changes {n_changed} label{'' if n_changed == 1 else 's'}."
+
+
+def _name(value: object) -> str:
+    """A name for a sentence in one line."""
+    text = str(value)
+    return text if len(text) <= _MAX_CHARACTERS else text[: _MAX_CHARACTERS - 1] + "…"
+
+
+def with_estimates_of_leads(values: Array, copies: Copies, n_labels: npt.NDArray[np.int64]) -> Array:
+    """Estimates of workers; copies without a label that counts have those of the worker who counts for them.
+
+    Rows after those of the workers, such as that of an unseen worker, stay.
+
+    Shapes: values (n_rows, ...); n_labels (n_workers,); returns (n_rows, ...).
+    """
+    source = np.arange(len(values))
+    idle = np.flatnonzero(copies.members & (n_labels == 0))
+    source[idle] = copies.lead()[idle]
+    return values[source] if len(idle) else values

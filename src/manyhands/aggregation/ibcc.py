@@ -16,16 +16,16 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from manyhands.aggregation.base import Aggregator, Gold
-from manyhands.aggregation.em_fit import EM_CONSTRAINTS, PRIOR_ACCURACY, Inference, fit_by_em
+from manyhands._core.randomness import Seed
+from manyhands.aggregation.base import EM_CONSTRAINTS, EMAggregator, Inference
 from manyhands.annotations import Annotations
-from manyhands.em.priors import ClassPrior, class_prior
-from manyhands.noise.variational import VariationalConfusion, VariationalPrior
-from manyhands.randomness import Seed
+from manyhands.em.e_step import Gold
+from manyhands.em.noise import VariationalConfusion, VariationalPrior
+from manyhands.em.priors import PRIOR_ACCURACY, ClassPrior, class_prior
 from manyhands.validation import Constraint, Number
 
 
-class IBCC(Aggregator):
+class IBCC(EMAggregator):
     """Independent Bayesian classifier combination: confusion matrices with Dirichlet posteriors, by variational Bayes.
 
     Rows of the confusion matrices and the class frequencies have Dirichlet priors. The posterior of the items uses
@@ -66,32 +66,6 @@ class IBCC(Aggregator):
         Posterior mean of the class frequencies.
     restarts_ : list of float
         Final lower bound of each start; one more than `n_init` where a start from gold was tried.
-    classes_ : ndarray of shape (n_classes,)
-        The classes, in the order of the columns of `posterior_`.
-    item_ids_ : ndarray of shape (n_items,)
-        The items, in the order of the rows of `posterior_`.
-    worker_ids_ : ndarray of shape (n_workers,)
-        The workers.
-    posterior_ : ndarray of shape (n_items, n_classes)
-        p(truth | labels) of each item; rows sum to 1.
-    labels_ : ndarray of shape (n_items,)
-        Inferred class of each item, in the caller's own values; None for an item without labels.
-    worker_accuracy_ : ndarray of shape (n_workers,)
-        Expected share of right labels under `posterior_`, with one pseudo-count of accuracy 0.7.
-    tied_ : ndarray of shape (n_items,) of bool
-        Items on which several classes have the largest probability.
-    unlabelled_ : ndarray of shape (n_items,) of bool
-        Items without a label and without gold.
-    n_iter_ : int
-        Number of passes over the data.
-    converged_ : bool
-        Whether the method converged within `max_iter`.
-    history_ : list of float
-        Objective after each iteration; empty for methods without one.
-    notes_ : dict of str to str
-        Limitations of the result, by code, such as "no_redundancy"; each was also issued as a CrowdWarning.
-    annotations_ : Annotations
-        The annotations that were passed to `fit`.
 
     References
     ----------
@@ -133,7 +107,7 @@ class IBCC(Aggregator):
     def _infer(self, annotations: Annotations, gold: Gold) -> Inference:
         prior = _variational_class_prior(self.prior, annotations)
         noise = VariationalConfusion(annotations.n_classes, self.smoothing, self.prior_accuracy)
-        fit = fit_by_em(self, annotations, gold, noise, prior)
+        fit = self._fit_by_em(annotations, gold, noise, prior)
         concentration = fit.params.noise
         confusion = concentration / concentration.sum(axis=2, keepdims=True)
         found = Inference.from_confusion_em(fit, confusion=confusion, concentration_=concentration)

@@ -15,11 +15,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from manyhands.aggregation.base import Aggregator, Gold, Inference
-from manyhands.aggregation.vote_shares import shares
+from manyhands._core.arrays import Array
+from manyhands.aggregation.base import Aggregator, Inference
+from manyhands.aggregation.voting import shares
 from manyhands.annotations import Annotations
-from manyhands.em.confusion_em import n_labels_with_gold
-from manyhands.em.kernels import Array, sums_by
+from manyhands.em.e_step import Gold, n_labels_with_gold
+from manyhands.em.kernels import sums_by
 from manyhands.exceptions import AnnotationError
 from manyhands.validation import Constraint, Number
 
@@ -52,32 +53,6 @@ class KOS(Aggregator):
     reliability_ : ndarray of shape (n_workers,)
         Reliabilities of mean square 1; negative for workers who are usually wrong. Workers who share no item with
         others have the mean.
-    classes_ : ndarray of shape (n_classes,)
-        The classes, in the order of the columns of `posterior_`.
-    item_ids_ : ndarray of shape (n_items,)
-        The items, in the order of the rows of `posterior_`.
-    worker_ids_ : ndarray of shape (n_workers,)
-        The workers.
-    posterior_ : ndarray of shape (n_items, n_classes)
-        p(truth | labels) of each item; rows sum to 1.
-    labels_ : ndarray of shape (n_items,)
-        Inferred class of each item, in the caller's own values; None for an item without labels.
-    worker_accuracy_ : ndarray of shape (n_workers,)
-        Expected share of right labels under `posterior_`, with one pseudo-count of accuracy 0.7.
-    tied_ : ndarray of shape (n_items,) of bool
-        Items on which several classes have the largest probability.
-    unlabelled_ : ndarray of shape (n_items,) of bool
-        Items without a label and without gold.
-    n_iter_ : int
-        Number of passes over the data.
-    converged_ : bool
-        Whether the method converged within `max_iter`.
-    history_ : list of float
-        Objective after each iteration; empty for methods without one.
-    notes_ : dict of str to str
-        Limitations of the result, by code, such as "no_redundancy"; each was also issued as a CrowdWarning.
-    annotations_ : Annotations
-        The annotations that were passed to `fit`.
 
     References
     ----------

@@ -15,19 +15,16 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from manyhands.aggregation.base import Aggregator, Gold
-from manyhands.aggregation.em_fit import EM_CONSTRAINTS, Inference, infer_by_em
-from manyhands.annotations import Annotations
+from manyhands._core.arrays import Array
+from manyhands._core.randomness import Seed
+from manyhands.aggregation.base import EM_CONSTRAINTS, EMAggregator
 from manyhands.em.confusion_em import ConfusionEMFit
-from manyhands.em.kernels import Array
-from manyhands.em.priors import ClassPrior, class_prior
-from manyhands.noise import NoiseModel
-from manyhands.noise.spammer import SpammerNoise
-from manyhands.randomness import Seed
+from manyhands.em.noise import NoiseModel, SpammerNoise
+from manyhands.em.priors import CLASS_SMOOTHING, ClassPrior, class_prior
 from manyhands.validation import Constraint, Number
 
 
-class MACE(Aggregator):
+class MACE(EMAggregator):
     """MACE: competence of every worker, and the distribution of their labels where they spam.
 
         p(label = l | truth = k, worker = w) = competence[w] [l = k] + (1 - competence[w]) spam_distribution[w, l]
@@ -59,38 +56,6 @@ class MACE(Aggregator):
         Probability that the worker knows the truth of an item.
     spam_distribution_ : ndarray of shape (n_workers, n_classes)
         Distribution of the worker's labels otherwise; rows sum to 1.
-    confusion_ : ndarray of shape (n_workers, n_classes, n_classes)
-        Confusion matrices p(label | truth), indexed [worker, truth, label]; rows (over the label) sum to 1.
-    class_prior_ : ndarray of shape (n_classes,)
-        Class frequencies.
-    restarts_ : list of float
-        Final objective of each start; one more than `n_init` where a start from gold was tried.
-    classes_ : ndarray of shape (n_classes,)
-        The classes, in the order of the columns of `posterior_`.
-    item_ids_ : ndarray of shape (n_items,)
-        The items, in the order of the rows of `posterior_`.
-    worker_ids_ : ndarray of shape (n_workers,)
-        The workers.
-    posterior_ : ndarray of shape (n_items, n_classes)
-        p(truth | labels) of each item; rows sum to 1.
-    labels_ : ndarray of shape (n_items,)
-        Inferred class of each item, in the caller's own values; None for an item without labels.
-    worker_accuracy_ : ndarray of shape (n_workers,)
-        Expected share of right labels under `posterior_`, with one pseudo-count of accuracy 0.7.
-    tied_ : ndarray of shape (n_items,) of bool
-        Items on which several classes have the largest probability.
-    unlabelled_ : ndarray of shape (n_items,) of bool
-        Items without a label and without gold.
-    n_iter_ : int
-        Number of passes over the data.
-    converged_ : bool
-        Whether the method converged within `max_iter`.
-    history_ : list of float
-        Objective after each iteration; empty for methods without one.
-    notes_ : dict of str to str
-        Limitations of the result, by code, such as "no_redundancy"; each was also issued as a CrowdWarning.
-    annotations_ : Annotations
-        The annotations that were passed to `fit`.
 
     References
     ----------
@@ -133,12 +98,9 @@ class MACE(Aggregator):
         self.n_init = n_init
         self.random_state = random_state
 
-    def _infer(self, annotations: Annotations, gold: Gold) -> Inference:
-        return infer_by_em(self, annotations, gold)
-
     def _em_model(self, n_classes: int) -> tuple[NoiseModel[Any], ClassPrior]:
         noise = SpammerNoise(n_classes, self.smoothing, self.prior_competence)
-        return noise, class_prior(self.prior, n_classes, smoothing=0.01)
+        return noise, class_prior(self.prior, n_classes, smoothing=CLASS_SMOOTHING)
 
     def _em_results(self, fit: ConfusionEMFit[Any]) -> dict[str, Any]:
         competence, spam = fit.params.noise[0], _spam_distribution(fit.params.noise[1:].T)

@@ -9,18 +9,15 @@ from typing import Any, ClassVar
 
 import numpy.typing as npt
 
-from manyhands.aggregation.base import Aggregator, Gold
-from manyhands.aggregation.em_fit import EM_CONSTRAINTS, PRIOR_ACCURACY, Inference, infer_by_em
-from manyhands.annotations import Annotations
+from manyhands._core.randomness import Seed
+from manyhands.aggregation.base import EM_CONSTRAINTS, EMAggregator
 from manyhands.em.confusion_em import ConfusionEMFit
-from manyhands.em.priors import ClassPrior, class_prior
-from manyhands.noise import NoiseModel
-from manyhands.noise.one_coin import OneCoinNoise
-from manyhands.randomness import Seed
+from manyhands.em.noise import NoiseModel, OneCoinNoise
+from manyhands.em.priors import CLASS_SMOOTHING, PRIOR_ACCURACY, ClassPrior, class_prior
 from manyhands.validation import Constraint, Number
 
 
-class OneCoin(Aggregator):
+class OneCoin(EMAggregator):
     """One-coin Dawid-Skene: each worker is right with one probability, whatever the truth.
 
         p(l | k, w) = accuracy[w] if l = k else (1 - accuracy[w]) / (n_classes - 1)
@@ -49,38 +46,6 @@ class OneCoin(Aggregator):
     ----------
     accuracy_ : ndarray of shape (n_workers,)
         Estimated accuracy of each worker.
-    confusion_ : ndarray of shape (n_workers, n_classes, n_classes)
-        Confusion matrices p(label | truth), indexed [worker, truth, label]; rows (over the label) sum to 1.
-    class_prior_ : ndarray of shape (n_classes,)
-        Class frequencies.
-    restarts_ : list of float
-        Final objective of each start; one more than `n_init` where a start from gold was tried.
-    classes_ : ndarray of shape (n_classes,)
-        The classes, in the order of the columns of `posterior_`.
-    item_ids_ : ndarray of shape (n_items,)
-        The items, in the order of the rows of `posterior_`.
-    worker_ids_ : ndarray of shape (n_workers,)
-        The workers.
-    posterior_ : ndarray of shape (n_items, n_classes)
-        p(truth | labels) of each item; rows sum to 1.
-    labels_ : ndarray of shape (n_items,)
-        Inferred class of each item, in the caller's own values; None for an item without labels.
-    worker_accuracy_ : ndarray of shape (n_workers,)
-        Expected share of right labels under `posterior_`, with one pseudo-count of accuracy 0.7.
-    tied_ : ndarray of shape (n_items,) of bool
-        Items on which several classes have the largest probability.
-    unlabelled_ : ndarray of shape (n_items,) of bool
-        Items without a label and without gold.
-    n_iter_ : int
-        Number of passes over the data.
-    converged_ : bool
-        Whether the method converged within `max_iter`.
-    history_ : list of float
-        Objective after each iteration; empty for methods without one.
-    notes_ : dict of str to str
-        Limitations of the result, by code, such as "no_redundancy"; each was also issued as a CrowdWarning.
-    annotations_ : Annotations
-        The annotations that were passed to `fit`.
 
     References
     ----------
@@ -120,12 +85,9 @@ class OneCoin(Aggregator):
         self.n_init = n_init
         self.random_state = random_state
 
-    def _infer(self, annotations: Annotations, gold: Gold) -> Inference:
-        return infer_by_em(self, annotations, gold)
-
     def _em_model(self, n_classes: int) -> tuple[NoiseModel[Any], ClassPrior]:
         noise = OneCoinNoise(n_classes, self.smoothing, self.prior_accuracy)
-        return noise, class_prior(self.prior, n_classes, smoothing=0.01)
+        return noise, class_prior(self.prior, n_classes, smoothing=CLASS_SMOOTHING)
 
     def _em_results(self, fit: ConfusionEMFit[Any]) -> dict[str, Any]:
         return {"accuracy_": fit.params.noise}

@@ -16,19 +16,17 @@ import numpy as np
 import torch
 from torch import nn
 
+from manyhands._core.arrays import Array
+from manyhands._core.randomness import Seed
 from manyhands.classifiers.base import CrowdClassifier
-from manyhands.classifiers.epoch_updates import EpochThenUpdate
-from manyhands.classifiers.network import NETWORK_CONSTRAINTS
-from manyhands.classifiers.training_context import TrainingContext
-from manyhands.classifiers.training_data import FitResult
-from manyhands.em.classifier_em import initial_posterior, log_confusions, posterior_given
-from manyhands.em.kernels import Array, pack
+from manyhands.classifiers.network import NETWORK_CONSTRAINTS, EpochThenUpdate, FitResult, TrainingContext
+from manyhands.em.e_step import initial_posterior, log_confusions, posterior_given
+from manyhands.em.kernels import pack
+from manyhands.em.noise import safe_log
+from manyhands.nn.backbones import probabilities
 from manyhands.nn.batches import Batch
-from manyhands.nn.inference import probabilities
 from manyhands.nn.losses import log_mixture, soft_cross_entropy
 from manyhands.nn.train import descend
-from manyhands.noise import safe_log
-from manyhands.randomness import Seed
 from manyhands.validation import Constraint, Number
 
 
@@ -54,8 +52,7 @@ class AggNet(CrowdClassifier):
     learning_rate : float, default=0.001
         Step size of Adam.
     weight_decay : float, default=0.0
-        L2 penalty of Adam on all weights, those of noise layers included: `weight_decay` times the weights is added to
-        their gradient.
+        L2 penalty of Adam on all weights: `weight_decay` times the weights is added to their gradient.
     batch_size : int, default=64
         Items per mini-batch.
     max_epochs : int, default=50
@@ -76,24 +73,6 @@ class AggNet(CrowdClassifier):
     ----------
     confusion_ : ndarray of shape (n_workers, n_classes, n_classes)
         Confusion matrix of each worker; rows (over the label) sum to 1.
-    classes_ : ndarray of shape (n_classes,)
-        The classes, as in the annotations.
-    worker_ids_ : ndarray of shape (n_workers,)
-        The workers, as in the annotations.
-    worker_accuracy_ : ndarray of shape (n_workers,)
-        Expected share of correct labels of each worker, with one pseudo-count of accuracy 0.7.
-    posterior_ : ndarray of shape (n_items, n_classes)
-        Posterior of the training items given features and labels; rows sum to 1.
-    history_ : list of dict
-        One dict per epoch: the mean of each loss, and "heldout" where labels were held out.
-    module_ : torch.nn.Module
-        The trained network from features to logits.
-    notes_ : dict of str to str
-        What the data do not allow to conclude, by code; each was issued as a `CrowdWarning`.
-    n_features_in_ : int
-        Number of columns of X in `fit`; only where a row is a vector, not an image.
-    feature_names_in_ : ndarray of str of shape (n_features_in_,)
-        Names of the columns of X in `fit`; only where X was a data frame with string names.
 
     References
     ----------
@@ -103,7 +82,8 @@ class AggNet(CrowdClassifier):
     Examples
     --------
     >>> import numpy as np
-    >>> from manyhands import AggNet, Annotations
+    >>> from manyhands import Annotations
+    >>> from manyhands.classifiers import AggNet
     >>> X = np.repeat([[0.0, 1.0], [1.0, 0.0]], 20, axis=0)
     >>> votes = Annotations.from_matrix(np.repeat([[0, 0, 1], [1, 1, 1]], 20, axis=0))
     >>> model = AggNet(learning_rate=0.01, random_state=0).fit(X, votes)
@@ -170,15 +150,7 @@ class AggNet(CrowdClassifier):
 
 
 class EMState(nn.Module):
-    """Posterior and confusion matrices between epochs: buffers, so that checkpoints and early stopping keep them.
-
-    Parameters
-    ----------
-    context : TrainingContext
-        Labels and gold.
-    smoothing : float
-        Pseudo-count of every cell.
-    """
+    """Posterior and confusion matrices between epochs: buffers, so that checkpoints and early stopping keep them."""
 
     posterior: torch.Tensor  # (n_items, n_classes)
     log_confusion: torch.Tensor  # [worker, truth, label]

@@ -15,29 +15,29 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional as F
 
-from manyhands.classifiers.base import CrowdClassifier
-from manyhands.classifiers.noise_layer import NOISE_LAYER_CONSTRAINTS, NoiseModel, fit_noise_model
-from manyhands.classifiers.training_context import TrainingContext
-from manyhands.classifiers.training_data import FitResult
-from manyhands.em.kernels import Array
+from manyhands._core.arrays import Array
+from manyhands._core.randomness import Seed
+from manyhands.classifiers.network import EVALUATED_ROWS, TrainingContext
+from manyhands.classifiers.noise_layer import (
+    NOISE_LAYER_CONSTRAINTS,
+    FeatureNoiseModel,
+    NoiseLayerClassifier,
+    NoiseModel,
+)
 from manyhands.nn.batches import AnnotationBatches, Batch
 from manyhands.nn.losses import log_softmax_at
 from manyhands.nn.worker_layers import CrowdLogits
-from manyhands.randomness import Seed
 from manyhands.validation import Boolean, Constraint, Number
 
-if TYPE_CHECKING:
-    from manyhands.classifiers.noise_layer import LabelDistribution
 
-
-class CoNAL(CrowdClassifier):
+class CoNAL(NoiseLayerClassifier):
     """Crowd layer with a noise matrix common to all workers and one of each worker's own.
 
     Use it where many workers make the same mistakes, for instance because some items are ambiguous. The penalty sums
@@ -93,24 +93,6 @@ class CoNAL(CrowdClassifier):
         Mean of omega over the items that each worker labelled; 0.5 without labels.
     confusion_ : ndarray of shape (n_workers, n_classes, n_classes)
         Label distribution of each worker given the true class, at their mean omega.
-    classes_ : ndarray of shape (n_classes,)
-        The classes, as in the annotations.
-    worker_ids_ : ndarray of shape (n_workers,)
-        The workers, as in the annotations.
-    worker_accuracy_ : ndarray of shape (n_workers,)
-        Expected share of correct labels of each worker, with one pseudo-count of accuracy 0.7.
-    posterior_ : ndarray of shape (n_items, n_classes)
-        Posterior of the training items given features and labels; rows sum to 1.
-    history_ : list of dict
-        One dict per epoch: the mean of each loss, and "heldout" where labels were held out.
-    module_ : torch.nn.Module
-        The trained network from features to logits.
-    notes_ : dict of str to str
-        What the data do not allow to conclude, by code; each was issued as a `CrowdWarning`.
-    n_features_in_ : int
-        Number of columns of X in `fit`; only where a row is a vector, not an image.
-    feature_names_in_ : ndarray of str of shape (n_features_in_,)
-        Names of the columns of X in `fit`; only where X was a data frame with string names.
 
     References
     ----------
@@ -119,7 +101,8 @@ class CoNAL(CrowdClassifier):
     Examples
     --------
     >>> import numpy as np
-    >>> from manyhands import Annotations, CoNAL
+    >>> from manyhands import Annotations
+    >>> from manyhands.classifiers import CoNAL
     >>> X = np.repeat([[0.0, 1.0], [1.0, 0.0]], 20, axis=0)
     >>> votes = Annotations.from_matrix(np.repeat([[0, 0, 1], [1, 1, 1]], 20, axis=0))
     >>> model = CoNAL(learning_rate=0.01, random_state=0).fit(X, votes)
@@ -184,31 +167,15 @@ class CoNAL(CrowdClassifier):
         """
         return CommonNoise(self.embedding, self.embedding_hidden, self.unit_items, self.penalty)
 
-    def _learn(self, context: TrainingContext) -> FitResult:
-        return fit_noise_model(context, self.noise_model(), self.init)
-
 
 @dataclass(frozen=True)
-class CommonNoise(NoiseModel):
-    """Logits of a worker's label as a mixture of a common matrix and the worker's own.
+class CommonNoise(FeatureNoiseModel):
+    """Logits of a worker's label as a mixture of a common matrix and the worker's own."""
 
-    Attributes
-    ----------
-    embedding : int
-        Length of the vectors of items and workers.
-    embedding_hidden : int
-        Size of the layer between an item's features and its vector.
-    unit_items : bool
-        Whether the items' vectors are normalised.
-    penalty : float
-        Weight of the distance between own and common matrices.
-    """
-
-    embedding: int
-    embedding_hidden: int
-    unit_items: bool
-    penalty: float
-    sees_features: ClassVar[bool] = True  # omega
+    embedding: int  # length of the vectors of items and workers
+    embedding_hidden: int  # size of the layer between an item's features and its vector
+    unit_items: bool  # whether the items' vectors are normalised
+    penalty: float  # weight of the distance between own and common matrices
 
     def new_layer(self, context: TrainingContext) -> CommonNoiseLayer:
         """Return the layer with all matrices at twice the identity."""
@@ -222,19 +189,9 @@ class CommonNoise(NoiseModel):
         sizes = math.prod(row_shape), self.embedding_hidden, self.embedding
         return CommonNoiseLayer(vectors, n_classes, sizes, self.unit_items)
 
-    def log_label(self, layer: Any, log_proba: torch.Tensor, x: torch.Tensor, batch: Batch) -> torch.Tensor:
-        """Return the log-probability of each label; omega depends on the features."""
-        found: torch.Tensor = layer(log_proba, x, batch)
-        return found
-
     def loss(self, layer: Any, log_label: torch.Tensor, batch: Batch) -> torch.Tensor:
         """Return the negative log-likelihood minus the penalty on the distance of the matrices."""
         return super().loss(layer, log_label, batch) - self.penalty * layer.distance(batch.worker)
-
-    def label_distribution(self, layer: Any, worker: torch.Tensor) -> LabelDistribution:
-        """Return the label distribution of these workers as a function of log p(k | x) and x."""
-        distribution = layer.label_distribution(worker)
-        return lambda log_proba, x: distribution(log_proba, x())
 
     def results(self, layer: Any, context: TrainingContext) -> dict[str, Array]:
         """Return `common_confusion_`, `confusion_` and `common_share_`."""
@@ -244,16 +201,7 @@ class CommonNoise(NoiseModel):
 class CommonNoiseLayer(nn.Module):
     """The common matrix, a matrix per worker, and omega, which weights them for each item and worker.
 
-    Parameters
-    ----------
-    vectors : torch.Tensor of shape (n_workers, embedding)
-        Initial worker vectors.
-    n_classes : int
-        Number of classes.
-    sizes : tuple of int
-        Number of features, hidden size and embedding size of the item network.
-    unit_items : bool
-        Whether item vectors are normalised.
+    Shapes: vectors (n_workers, embedding).
     """
 
     def __init__(self, vectors: torch.Tensor, n_classes: int, sizes: tuple[int, int, int], unit_items: bool) -> None:
@@ -319,7 +267,7 @@ def _worker_vectors(context: TrainingContext, length: int) -> torch.Tensor:
 @torch.no_grad()
 def _results(layer: CommonNoiseLayer, context: TrainingContext) -> dict[str, Array]:
     votes, total = context.data.annotations, np.zeros(context.n_workers)
-    for batch in AnnotationBatches(votes, 1024, device=context.device):
+    for batch in AnnotationBatches(votes, EVALUATED_ROWS, device=context.device):
         omega = layer.omega(context.x(batch), batch).cpu().double().numpy()
         total += np.bincount(batch.worker.cpu().numpy(), omega, context.n_workers)
     n_labels = np.bincount(votes.worker, minlength=context.n_workers)

@@ -10,16 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from manyhands.classifiers.base import CrowdClassifier
-from manyhands.classifiers.noise_layer import NOISE_LAYER_CONSTRAINTS, NoiseModel, fit_noise_model
-from manyhands.classifiers.training_context import TrainingContext
-from manyhands.classifiers.training_data import FitResult
+from manyhands._core.randomness import Seed
+from manyhands.classifiers.network import TrainingContext
+from manyhands.classifiers.noise_layer import NOISE_LAYER_CONSTRAINTS, NoiseLayerClassifier, NoiseModel
 from manyhands.nn.worker_layers import FORMS, CrowdLogits
-from manyhands.randomness import Seed
 from manyhands.validation import Constraint, OneOf
 
 
-class CrowdLayer(CrowdClassifier):
+class CrowdLayer(NoiseLayerClassifier):
     """Neural network with one noise layer per worker, trained end to end on the crowd's labels.
 
     The network outputs class probabilities p(x); worker w's layer maps them to the distribution of w's label. Only
@@ -70,24 +68,6 @@ class CrowdLayer(CrowdClassifier):
     ----------
     confusion_ : ndarray of shape (n_workers, n_classes, n_classes)
         Label distribution of each worker given the true class: the layer's output where the network is certain.
-    classes_ : ndarray of shape (n_classes,)
-        The classes, as in the annotations.
-    worker_ids_ : ndarray of shape (n_workers,)
-        The workers, as in the annotations.
-    worker_accuracy_ : ndarray of shape (n_workers,)
-        Expected share of correct labels of each worker, with one pseudo-count of accuracy 0.7.
-    posterior_ : ndarray of shape (n_items, n_classes)
-        Posterior of the training items given features and labels; rows sum to 1.
-    history_ : list of dict
-        One dict per epoch: the mean loss, and "heldout" where labels were held out.
-    module_ : torch.nn.Module
-        The trained network from features to logits.
-    notes_ : dict of str to str
-        What the data do not allow to conclude, by code; each was issued as a `CrowdWarning`.
-    n_features_in_ : int
-        Number of columns of X in `fit`; only where a row is a vector, not an image.
-    feature_names_in_ : ndarray of str of shape (n_features_in_,)
-        Names of the columns of X in `fit`; only where X was a data frame with string names.
 
     References
     ----------
@@ -96,7 +76,8 @@ class CrowdLayer(CrowdClassifier):
     Examples
     --------
     >>> import numpy as np
-    >>> from manyhands import Annotations, CrowdLayer
+    >>> from manyhands import Annotations
+    >>> from manyhands.classifiers import CrowdLayer
     >>> X = np.repeat([[0.0, 1.0], [1.0, 0.0]], 20, axis=0)
     >>> votes = Annotations.from_matrix(np.repeat([[0, 0, 1], [1, 1, 1]], 20, axis=0))
     >>> model = CrowdLayer(learning_rate=0.01, random_state=0).fit(X, votes)
@@ -150,21 +131,12 @@ class CrowdLayer(CrowdClassifier):
         """
         return CrowdLayerNoise(self.form)
 
-    def _learn(self, context: TrainingContext) -> FitResult:
-        return fit_noise_model(context, self.noise_model(), self.init)
-
 
 @dataclass(frozen=True)
 class CrowdLayerNoise(NoiseModel):
-    """Logits of a worker's label as a linear function of the class probabilities.
+    """Logits of a worker's label as a linear function of the class probabilities."""
 
-    Attributes
-    ----------
-    form : {"mw", "vw", "vb", "vw-b", "sw"}
-        Shape of a worker's layer.
-    """
-
-    form: str
+    form: str  # shape of a worker's layer
 
     def new_layer(self, context: TrainingContext) -> CrowdLogits:
         """Return the layers of all workers at the identity."""

@@ -14,19 +14,123 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from torch import nn
+from torch.nn import functional as F
 
+from manyhands._core.arrays import Array
+from manyhands._core.randomness import Seed
+from manyhands.annotations import Annotations
 from manyhands.classifiers.base import CrowdClassifier
-from manyhands.classifiers.network import NETWORK_CONSTRAINTS
-from manyhands.classifiers.training_context import TrainingContext
-from manyhands.classifiers.training_data import FitResult
-from manyhands.em.classifier_em import initial_posterior
-from manyhands.nn.backbones import build
-from manyhands.nn.batches import Batch
+from manyhands.classifiers.network import NETWORK_CONSTRAINTS, FitResult, TrainingContext
+from manyhands.em.e_step import initial_posterior
+from manyhands.features import Rows
+from manyhands.nn.backbones import build, outputs
+from manyhands.nn.batches import Batch, Codes
 from manyhands.nn.losses import gold_cross_entropy, negative_log_likelihood
 from manyhands.nn.train import descend
-from manyhands.nn.worker_heads import Heads, HeadsWeightedByItem, labellers, mean_weight
-from manyhands.randomness import Seed
 from manyhands.validation import Constraint, Number, OneOf
+
+# ----------------------------------------------------------------------------------------------------
+# Heads of workers: a softmax head per worker behind one trunk, and their weighted average (Doctor Net).
+#
+# p_w(x) = softmax(V_w h + b_w),   h = trunk(x),   p(x) = sum_w s_w(x) p_w(x)
+# s = softmax(a), or softmax(a + C h), or softmax(a + C B h)
+
+_NUMBERS = 1 << 22  # probabilities of heads held at a time in prediction: 16 MB
+
+
+class Heads(nn.Module):
+    """A trunk and a softmax head per worker; called with features, it returns the log of the heads' average."""
+
+    def __init__(self, trunk: nn.Module, width: int, n_classes: int, n_workers: int) -> None:
+        super().__init__()
+        self.trunk, self.width, self.n_classes = trunk, width, n_classes
+        one = nn.Linear(width, n_classes)  # equal initial heads: a worker without labels changes nothing
+        start = torch.cat([one.weight.detach().T, one.bias.detach().unsqueeze(0)])
+        self.head = nn.Parameter(start.flatten().repeat(n_workers, 1))  # (n_workers, (width + 1) * n_classes)
+        self.log_weight = nn.Parameter(torch.zeros(n_workers))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return log p(x), (n_rows, n_classes)."""
+        return self.average(self.trunk(x))
+
+    def log_label(self, seen: torch.Tensor, batch: Batch) -> torch.Tensor:
+        """Return log p_w(x)[label] of each label of a mini-batch, (n_labels,); only its heads are used."""
+        head = F.embedding(batch.worker, self.head).view(-1, self.width + 1, self.n_classes)
+        logits = torch.baddbmm(head[:, -1:], seen[batch.row].unsqueeze(1), head[:, :-1]).squeeze(1)
+        return -F.cross_entropy(logits, batch.label, reduction="none")
+
+    def weight_logits(self, seen: torch.Tensor) -> torch.Tensor:
+        """Return the logits of the weights of all heads given the outputs of the trunk, (n_rows, n_workers)."""
+        return self.log_weight.expand(len(seen), -1)
+
+    def weight_groups(self, weight_decay: float) -> list[dict[str, Any]]:
+        """Return the parameters of the weights of heads as groups of an optimizer."""
+        return [{"params": [self.log_weight]}]
+
+    def average(self, seen: torch.Tensor, away: torch.Tensor | None = None) -> torch.Tensor:
+        """Return log sum_w s_w p_w.
+
+        Shapes: seen (n_rows, width); away (n_rows, n_workers); returns (n_rows, n_classes).
+        """
+        weight = self.weight_logits(seen)
+        weight = (weight if away is None else weight.masked_fill(away, -torch.inf)).softmax(1)
+        total = seen.new_zeros(len(seen), self.n_classes)
+        chunk = max(1, _NUMBERS // max(1, len(seen) * self.n_classes))
+        for heads, share in zip(torch.split(self.head, chunk), torch.split(weight, chunk, dim=1)):
+            table = heads.view(-1, self.width + 1, self.n_classes)
+            proba = (torch.einsum("rd,wdk->rwk", seen, table[:, :-1]) + table[:, -1]).softmax(2)
+            total = total + torch.einsum("rw,rwk->rk", share, proba)
+        return total.clamp(min=1e-30).log()
+
+
+class HeadsWeightedByItem(Heads):
+    """Heads whose weights are a linear function of the trunk's outputs."""
+
+    def __init__(self, trunk: nn.Module, width: int, n_classes: int, n_workers: int, bottleneck: int | None) -> None:
+        super().__init__(trunk, width, n_classes, n_workers)
+        # C starts at 0: the second training starts at weights that are the same for all items.
+        self.bottleneck = None if bottleneck is None else nn.Linear(width, bottleneck, bias=False)  # B
+        self.item_weight = nn.Parameter(torch.zeros(n_workers, width if bottleneck is None else bottleneck))  # C
+
+    def weight_logits(self, seen: torch.Tensor) -> torch.Tensor:
+        """Return a + C h or a + C B h, (n_rows, n_workers)."""
+        return self.log_weight + (seen if self.bottleneck is None else self.bottleneck(seen)) @ self.item_weight.t()
+
+    def weight_groups(self, weight_decay: float) -> list[dict[str, Any]]:
+        """Return the parameters of the weights of heads; B and C have a weight decay."""
+        linear = [self.item_weight, *([] if self.bottleneck is None else self.bottleneck.parameters())]
+        return [*super().weight_groups(weight_decay), {"params": linear, "weight_decay": weight_decay}]
+
+
+class _Weights(nn.Module):
+    """The weights of heads as a network."""
+
+    def __init__(self, heads: Heads) -> None:
+        super().__init__()
+        self.heads = heads
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.heads.weight_logits(self.heads.trunk(x)).softmax(1)
+
+
+def mean_weight(heads: Heads, rows: Rows) -> Array:
+    """Return the mean weight of each head over rows of X.
+
+    Shapes: returns (n_workers,).
+    """
+    if not isinstance(heads, HeadsWeightedByItem):
+        return np.asarray(heads.log_weight.detach().cpu().double().softmax(0).numpy())
+    mean = outputs(_Weights(heads), rows).mean(0).numpy()
+    return np.asarray(mean / mean.sum())
+
+
+def labellers(annotations: Annotations, item: Codes) -> tuple[Codes, Codes]:
+    """Return the workers who labelled these items, as pairs of a position in `item` and a worker."""
+    size = annotations.n_labels[item]
+    place = np.repeat(np.arange(len(item)), size)
+    position = np.arange(len(place)) - np.repeat(np.cumsum(size) - size, size) + annotations.start[item][place]
+    return place, annotations.worker[position].astype(np.intp)
+
 
 _WIDTH = 128  # inputs of the heads where `hidden` is empty
 
@@ -87,24 +191,6 @@ class DoctorNet(CrowdClassifier):
     worker_weight_ : ndarray of shape (n_workers,)
         Weight of each head in the average; they sum to 1. Where weights depend on the item, their mean over the
         training items.
-    classes_ : ndarray of shape (n_classes,)
-        The classes, as in the annotations.
-    worker_ids_ : ndarray of shape (n_workers,)
-        The workers, as in the annotations.
-    worker_accuracy_ : ndarray of shape (n_workers,)
-        Expected share of correct labels of each worker, with one pseudo-count of accuracy 0.7.
-    posterior_ : ndarray of shape (n_items, n_classes)
-        Posterior of the training items given features and labels; rows sum to 1.
-    history_ : list of dict
-        One dict per epoch: the mean of each loss, and "heldout" where labels were held out.
-    module_ : torch.nn.Module
-        The trained network from features to logits.
-    notes_ : dict of str to str
-        What the data do not allow to conclude, by code; each was issued as a `CrowdWarning`.
-    n_features_in_ : int
-        Number of columns of X in `fit`; only where a row is a vector, not an image.
-    feature_names_in_ : ndarray of str of shape (n_features_in_,)
-        Names of the columns of X in `fit`; only where X was a data frame with string names.
 
     References
     ----------
@@ -114,7 +200,8 @@ class DoctorNet(CrowdClassifier):
     Examples
     --------
     >>> import numpy as np
-    >>> from manyhands import Annotations, DoctorNet
+    >>> from manyhands import Annotations
+    >>> from manyhands.classifiers import DoctorNet
     >>> X = np.repeat([[0.0, 1.0], [1.0, 0.0]], 20, axis=0)
     >>> votes = Annotations.from_matrix(np.repeat([[0, 0, 1], [1, 1, 1]], 20, axis=0))
     >>> model = DoctorNet(learning_rate=0.01, random_state=0).fit(X, votes)
@@ -196,8 +283,8 @@ class DoctorNet(CrowdClassifier):
             loss = negative_log_likelihood(network.log_label(seen, batch))
             gold = context.gold(batch)
             if gold is not None:
-                known = gold >= 0  # gold trains the average: it is no worker's label
-                loss = loss + gold_cross_entropy(network.average(seen[known]), gold[known])
+                has_gold = gold >= 0  # gold trains the average: it is no worker's label
+                loss = loss + gold_cross_entropy(network.average(seen[has_gold]), gold[has_gold])
             return descend(optimizer, loss)
 
         def log_label(batch: Batch) -> torch.Tensor:

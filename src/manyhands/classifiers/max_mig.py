@@ -19,19 +19,18 @@ import numpy as np
 import torch
 from torch import nn
 
+from manyhands._core.arrays import Array
+from manyhands._core.randomness import Seed
 from manyhands.classifiers.base import CrowdClassifier
-from manyhands.classifiers.network import NETWORK_CONSTRAINTS
-from manyhands.classifiers.training_context import TrainingContext
-from manyhands.classifiers.training_data import FitResult
-from manyhands.em.classifier_em import initial_posterior, posterior_given
-from manyhands.em.kernels import Array, pack
+from manyhands.classifiers.network import NETWORK_CONSTRAINTS, FitResult, TrainingContext
+from manyhands.em.e_step import initial_posterior, posterior_given
+from manyhands.em.kernels import pack
+from manyhands.em.noise import safe_log
 from manyhands.heldout import class_shares, worker_confusions
+from manyhands.nn.backbones import probabilities
 from manyhands.nn.batches import AnnotationBatches, Batch
-from manyhands.nn.inference import probabilities
 from manyhands.nn.losses import log_mixture
 from manyhands.nn.train import descend
-from manyhands.noise import safe_log
-from manyhands.randomness import Seed
 from manyhands.validation import Constraint, Number, OneOf
 
 _FLOOR = 0.01  # added to the confusion matrices from which A starts
@@ -62,8 +61,8 @@ class MaxMIG(CrowdClassifier):
     learning_rate : float, default=0.001
         Step size of Adam.
     weight_decay : float, default=0.0
-        L2 penalty of Adam on all weights, those of noise layers included: `weight_decay` times the weights is added to
-        their gradient.
+        L2 penalty of Adam on all weights, those of the aggregator included: `weight_decay` times the weights is added
+        to their gradient.
     batch_size : int, default=64
         Items per mini-batch.
     max_epochs : int, default=50
@@ -84,24 +83,6 @@ class MaxMIG(CrowdClassifier):
     ----------
     confusion_ : ndarray of shape (n_workers, n_classes, n_classes)
         The aggregator's weights as label distributions given the true class; rows sum to 1.
-    classes_ : ndarray of shape (n_classes,)
-        The classes, as in the annotations.
-    worker_ids_ : ndarray of shape (n_workers,)
-        The workers, as in the annotations.
-    worker_accuracy_ : ndarray of shape (n_workers,)
-        Expected share of correct labels of each worker, with one pseudo-count of accuracy 0.7.
-    posterior_ : ndarray of shape (n_items, n_classes)
-        Posterior of the training items given features and labels; rows sum to 1.
-    history_ : list of dict
-        One dict per epoch: the mean of each loss, and "heldout" where labels were held out.
-    module_ : torch.nn.Module
-        The trained network from features to logits.
-    notes_ : dict of str to str
-        What the data do not allow to conclude, by code; each was issued as a `CrowdWarning`.
-    n_features_in_ : int
-        Number of columns of X in `fit`; only where a row is a vector, not an image.
-    feature_names_in_ : ndarray of str of shape (n_features_in_,)
-        Names of the columns of X in `fit`; only where X was a data frame with string names.
 
     References
     ----------
@@ -111,7 +92,8 @@ class MaxMIG(CrowdClassifier):
     Examples
     --------
     >>> import numpy as np
-    >>> from manyhands import Annotations, MaxMIG
+    >>> from manyhands import Annotations
+    >>> from manyhands.classifiers import MaxMIG
     >>> X = np.repeat([[0.0, 1.0], [1.0, 0.0]], 20, axis=0)
     >>> votes = Annotations.from_matrix(np.repeat([[0, 0, 1], [1, 1, 1]], 20, axis=0))
     >>> model = MaxMIG(learning_rate=0.01, random_state=0).fit(X, votes)
@@ -191,12 +173,7 @@ class MaxMIG(CrowdClassifier):
 class LabelAggregator(nn.Module):
     """g(y): class distribution of an item from its labels, starting at confusion matrices.
 
-    Parameters
-    ----------
-    confusion : ndarray of shape (n_workers, n_classes, n_classes)
-        Initial confusion matrices, from the vote.
-    prior : ndarray of shape (n_classes,)
-        Class prior p.
+    Shapes: confusion (n_workers, n_classes, n_classes); prior (n_classes,).
     """
 
     def __init__(self, confusion: Array, prior: Array) -> None:
@@ -224,19 +201,7 @@ class LabelAggregator(nn.Module):
 def mig_loss(log_h: torch.Tensor, log_g: torch.Tensor, log_prior: torch.Tensor) -> torch.Tensor:
     """Return -mean_i (1 + log m_ii) + mean over i != j of m_ij.
 
-    Parameters
-    ----------
-    log_h : torch.Tensor of shape (n_rows, n_classes)
-        log h(x).
-    log_g : torch.Tensor of shape (n_rows, n_classes)
-        log g(y).
-    log_prior : torch.Tensor of shape (n_classes,)
-        log p.
-
-    Returns
-    -------
-    torch.Tensor
-        A scalar; with a single row the second term is 0.
+    Shapes: log_h (n_rows, n_classes); log_g (n_rows, n_classes); log_prior (n_classes,).
     """
     n = len(log_h)
     ratio = log_g - log_prior
@@ -246,13 +211,7 @@ def mig_loss(log_h: torch.Tensor, log_g: torch.Tensor, log_prior: torch.Tensor) 
 
 
 class FullBatches:
-    """Mini-batches without a short last one, which would have too few pairs i != j; a single mini-batch stays.
-
-    Parameters
-    ----------
-    batches : AnnotationBatches
-        All mini-batches.
-    """
+    """Mini-batches without a short last one, which would have too few pairs i != j; a single mini-batch stays."""
 
     def __init__(self, batches: AnnotationBatches) -> None:
         self.batches = batches

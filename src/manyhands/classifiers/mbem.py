@@ -15,16 +15,15 @@ from typing import Any, ClassVar
 import numpy as np
 from torch import nn
 
+from manyhands._core.arrays import Array
+from manyhands._core.randomness import Seed
 from manyhands.annotations import Annotations
 from manyhands.classifiers.base import CrowdClassifier
-from manyhands.classifiers.network import NETWORK_CONSTRAINTS
-from manyhands.classifiers.training_context import TrainingContext
-from manyhands.classifiers.training_data import FitResult
-from manyhands.em.classifier_em import Gold, initial_posterior, log_confusions, posterior_given
-from manyhands.em.kernels import Array, pack
-from manyhands.nn.inference import probabilities
-from manyhands.noise import safe_log
-from manyhands.randomness import Seed
+from manyhands.classifiers.network import NETWORK_CONSTRAINTS, FitResult, TrainingContext
+from manyhands.em.e_step import Gold, initial_posterior, log_confusions, posterior_given
+from manyhands.em.kernels import pack
+from manyhands.em.noise import safe_log
+from manyhands.nn.backbones import probabilities
 from manyhands.validation import Constraint, Number
 
 
@@ -52,8 +51,7 @@ class MBEM(CrowdClassifier):
     learning_rate : float, default=0.001
         Step size of Adam.
     weight_decay : float, default=0.0
-        L2 penalty of Adam on all weights, those of noise layers included: `weight_decay` times the weights is added to
-        their gradient.
+        L2 penalty of Adam on all weights: `weight_decay` times the weights is added to their gradient.
     batch_size : int, default=64
         Items per mini-batch.
     max_epochs : int, default=50
@@ -76,24 +74,6 @@ class MBEM(CrowdClassifier):
         Confusion matrix of each worker by the last network's predictions; rows (over the label) sum to 1.
     class_prior_ : ndarray of shape (n_classes,)
         Class frequencies by the last network's predictions.
-    classes_ : ndarray of shape (n_classes,)
-        The classes, as in the annotations.
-    worker_ids_ : ndarray of shape (n_workers,)
-        The workers, as in the annotations.
-    worker_accuracy_ : ndarray of shape (n_workers,)
-        Expected share of correct labels of each worker, with one pseudo-count of accuracy 0.7.
-    posterior_ : ndarray of shape (n_items, n_classes)
-        Posterior of the training items given features and labels; rows sum to 1.
-    history_ : list of dict
-        One dict per epoch: the mean of each loss, and "heldout" where labels were held out.
-    module_ : torch.nn.Module
-        The trained network from features to logits.
-    notes_ : dict of str to str
-        What the data do not allow to conclude, by code; each was issued as a `CrowdWarning`.
-    n_features_in_ : int
-        Number of columns of X in `fit`; only where a row is a vector, not an image.
-    feature_names_in_ : ndarray of str of shape (n_features_in_,)
-        Names of the columns of X in `fit`; only where X was a data frame with string names.
 
     References
     ----------
@@ -103,7 +83,8 @@ class MBEM(CrowdClassifier):
     Examples
     --------
     >>> import numpy as np
-    >>> from manyhands import MBEM, Annotations
+    >>> from manyhands import Annotations
+    >>> from manyhands.classifiers import MBEM
     >>> X = np.repeat([[0.0, 1.0], [1.0, 0.0]], 20, axis=0)
     >>> votes = Annotations.from_matrix(np.repeat([[0, 0, 1], [1, 1, 1]], 20, axis=0))
     >>> model = MBEM(learning_rate=0.01, random_state=0).fit(X, votes)
@@ -158,8 +139,8 @@ class MBEM(CrowdClassifier):
         for number in range(1, self.rounds + 1):
             proba = probabilities(network, context.data.rows)
             target, _, _ = posterior_by_predictions(proba, context.annotations, gold, self.smoothing)
-            network, found = _train(context, target, number)
-            history += found
+            network, round_history = _train(context, target, number)
+            history += round_history
         proba = probabilities(network, context.data.rows)
         posterior, confusion, prior = posterior_by_predictions(proba, context.data.annotations, gold, self.smoothing)
         return FitResult(network, history, posterior, {"confusion_": confusion, "class_prior_": prior})
@@ -170,23 +151,8 @@ def posterior_by_predictions(
 ) -> tuple[Array, Array, Array]:
     """Steps 2 to 4: posterior, confusion matrices and class frequencies from a network's predictions.
 
-    Parameters
-    ----------
-    proba : ndarray of shape (n_items, n_classes)
-        The network's probabilities.
-    annotations : Annotations
-        The labels.
-    gold : ndarray of shape (n_items,) or None
-        Known classes, which replace the predictions.
-    smoothing : float
-        Pseudo-count.
-
-    Returns
-    -------
-    posterior : ndarray of shape (n_items, n_classes)
-        For an item without labels, the network's probabilities.
-    confusion : ndarray of shape (n_workers, n_classes, n_classes)
-    prior : ndarray of shape (n_classes,)
+    Shapes: proba (n_items, n_classes); gold (n_items,); returns posterior (n_items, n_classes); returns confusion
+    (n_workers, n_classes, n_classes); returns prior (n_classes,).
     """
     packed, n_classes = pack(annotations), annotations.n_classes
     predicted = proba.argmax(axis=1) if gold is None else np.where(gold >= 0, gold, proba.argmax(axis=1))

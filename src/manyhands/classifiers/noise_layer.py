@@ -7,26 +7,21 @@ layers tie the outputs to class names. Initialised at the identity (workers are 
 learns to repeat a spammer's label where most workers are spammers; initialised with the confusion matrices of an
 aggregator (``init="dawid-skene"``), the layers model the spammers from the beginning of the training.
 
-A `NoiseModel` holds what differs between methods. `fit_noise_model` and the functions below train any of them; they
-also serve the methods that are built on a noise-layer method (Self-Crowd, imputation, CrowdInG).
+A `NoiseModel` holds what differs between methods, and `NoiseLayerClassifier` is what they have in common.
+`fit_noise_model` and the functions below it train any of them; they also serve the methods that are built on a
+noise-layer method (Self-Crowd, imputation, CrowdInG).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from manyhands import registry
-from manyhands.annotations import Annotations
-from manyhands.classifiers.fitting import infer_truth
-from manyhands.classifiers.network import NETWORK_CONSTRAINTS
-from manyhands.classifiers.training_context import TrainingContext
-from manyhands.classifiers.training_data import FitResult
-from manyhands.em.kernels import Array
-from manyhands.features import Rows
+from manyhands._core.arrays import Array
+from manyhands.classifiers.base import CrowdClassifier
+from manyhands.classifiers.network import NETWORK_CONSTRAINTS, FitResult, TrainingContext, infer_truth
 from manyhands.heldout import worker_confusions
 from manyhands.validation import Constraint, NameOr
 
@@ -53,11 +48,10 @@ class NoiseModel(ABC):
     A method implements `new_layer`; it overrides the others where more than log p(k | x) enters its layer, or more
     than the log-likelihood its loss. Instances hold the method's own parameters and no tensors.
 
-    A model whose noise depends on the features of the item other than through p(k | x) sets `sees_features` and
-    implements `empty_layer`: then its layer is kept, saved with the classifier and used by `score`.
+    A model whose noise depends on the features of the item other than through p(k | x) is a `FeatureNoiseModel`.
     """
 
-    sees_features: ClassVar[bool] = False
+    sees_features: ClassVar[bool] = False  # whether the layer is kept, saved with the classifier and used by `score`
 
     @abstractmethod
     def new_layer(self, context: TrainingContext) -> Any:
@@ -74,24 +68,6 @@ class NoiseModel(ABC):
             With `initialise_at(confusion)` and `confusion()`; called with log p(k | x) and a mini-batch it returns the
             log-probability of each label.
         """
-
-    def empty_layer(self, row_shape: tuple[int, ...], n_classes: int, n_workers: int) -> Any:
-        """Return a layer of these sizes whose weights `load_model` then sets; only where `sees_features`.
-
-        Parameters
-        ----------
-        row_shape : tuple of int
-            Shape of a row of X.
-        n_classes : int
-            Number of classes.
-        n_workers : int
-            Number of workers.
-
-        Returns
-        -------
-        torch.nn.Module
-        """
-        raise NotImplementedError(f"{type(self).__name__} has no layer that depends on the features.")
 
     def log_label(self, layer: Any, log_proba: torch.Tensor, x: torch.Tensor, batch: Batch) -> torch.Tensor:
         """Return the log-probability of each label of a mini-batch.
@@ -111,8 +87,8 @@ class NoiseModel(ABC):
         -------
         torch.Tensor of shape (n_labels,)
         """
-        found: torch.Tensor = layer(log_proba, batch)
-        return found
+        log_p: torch.Tensor = layer(log_proba, batch)
+        return log_p
 
     def loss(self, layer: Any, log_label: torch.Tensor, batch: Batch) -> torch.Tensor:
         """Return the loss of a mini-batch: by default the mean negative log-likelihood of its labels.
@@ -191,51 +167,68 @@ class NoiseModel(ABC):
         return context.train(step, {"network": network, "noise": layer}, {"adam": optimizer}, evaluate=evaluate)
 
 
-class NoiseLayerMethod(Protocol):
-    """A classifier that other methods can build on: it has a noise model."""
+class FeatureNoiseModel(NoiseModel):
+    """A noise model whose layer is called with the features of the items too, and is kept with the classifier."""
 
+    sees_features: ClassVar[bool] = True
+
+    @abstractmethod
+    def empty_layer(self, row_shape: tuple[int, ...], n_classes: int, n_workers: int) -> Any:
+        """Return a layer of these sizes whose weights `load_model` then sets.
+
+        Parameters
+        ----------
+        row_shape : tuple of int
+            Shape of a row of X.
+        n_classes : int
+            Number of classes.
+        n_workers : int
+            Number of workers.
+
+        Returns
+        -------
+        torch.nn.Module
+        """
+
+    def log_label(self, layer: Any, log_proba: torch.Tensor, x: torch.Tensor, batch: Batch) -> torch.Tensor:
+        """Return the log-probability of each label, given log p(k | x) and x."""
+        log_p: torch.Tensor = layer(log_proba, x, batch)
+        return log_p
+
+    def label_distribution(self, layer: Any, worker: torch.Tensor) -> LabelDistribution:
+        """Return the label distribution of these workers as a function of log p(k | x) and x."""
+        distribution = layer.label_distribution(worker)
+        return lambda log_proba, x: distribution(log_proba, x())
+
+
+class NoiseLayerClassifier(CrowdClassifier):
+    """Base of the noise-layer methods: a method has the parameter `init` and implements `noise_model`."""
+
+    init: Any
+
+    @abstractmethod
     def noise_model(self) -> NoiseModel:
-        """Return the label-noise model with the method's parameters."""
+        """Return the label-noise model, for methods that are built on this one.
+
+        Returns
+        -------
+        NoiseModel
+        """
+
+    def _learn(self, context: TrainingContext) -> FitResult:
+        return fit_noise_model(context, self.noise_model(), self.init)
 
 
 def fit_noise_model(context: TrainingContext, model: NoiseModel, init: Any) -> FitResult:
-    """Train a new network and a new noise layer.
-
-    Parameters
-    ----------
-    context : TrainingContext
-        Data, options, generator.
-    model : NoiseModel
-        The label-noise model.
-    init : str or Aggregator
-        Initial noise layers: "identity", or the aggregator whose confusion matrices they take.
-
-    Returns
-    -------
-    FitResult
-    """
+    """Train a new network and a new noise layer."""
     network, layer = context.network(), initial_layer(context, model, init)
     history = model.train(context, network, layer)
-    kept = layer if model.sees_features else None
-    return FitResult(network, history, results=model.results(layer, context), noise_layer=kept)
+    for_score = layer if model.sees_features else None
+    return FitResult(network, history, results=model.results(layer, context), noise_layer=for_score)
 
 
 def initial_layer(context: TrainingContext, model: NoiseModel, init: Any) -> Any:
-    """Return a new noise layer on the device, at the identity or at the confusion matrices of an aggregator.
-
-    Parameters
-    ----------
-    context : TrainingContext
-        Held-out labels are hidden from the aggregator too.
-    model : NoiseModel
-        The label-noise model.
-    init : str or Aggregator
-        "identity", or the aggregator.
-
-    Returns
-    -------
-    torch.nn.Module
-    """
+    """Return a new noise layer on the device, at the identity or at the confusion matrices of an aggregator."""
     layer = model.new_layer(context)
     if not (isinstance(init, str) and init == "identity"):
         posterior = infer_truth(init, context.data, context.annotations, context.rng).posterior_
@@ -244,57 +237,10 @@ def initial_layer(context: TrainingContext, model: NoiseModel, init: Any) -> Any
 
 
 def heldout_metric(context: TrainingContext, model: NoiseModel, network: nn.Module, layer: Any) -> Callable[[], float]:
-    """Return a function that computes the mean held-out log-likelihood by network and noise layer.
-
-    Parameters
-    ----------
-    context : TrainingContext
-        With held-out labels.
-    model : NoiseModel
-        The label-noise model.
-    network : torch.nn.Module
-        From features to logits.
-    layer : torch.nn.Module
-        The noise layer.
-
-    Returns
-    -------
-    callable () -> float
-    """
+    """Return a function that computes the mean held-out log-likelihood by network and noise layer."""
 
     def log_label(batch: Batch) -> torch.Tensor:
         x = context.x(batch)
         return model.log_label(layer, network(x).log_softmax(1), x, batch)
 
     return context.heldout_score(log_label, network, layer)
-
-
-def layer_log_likelihoods(method: Any, rows: Rows, annotations: Annotations) -> Array:
-    """Return log p(label | x, worker) of labels by the noise layer of a fitted method.
-
-    Parameters
-    ----------
-    method : CrowdClassifier
-        A fitted noise-layer method whose layer was kept.
-    rows : Rows
-        Features of the items.
-    annotations : Annotations
-        Labels of these items, by workers of the fit and in its codes.
-
-    Returns
-    -------
-    ndarray of shape (n_annotations,)
-    """
-    import torch
-
-    from manyhands.nn.batches import AnnotationBatches
-    from manyhands.nn.inference import as_tensor
-
-    model, network, layer = method.noise_model(), method.module_.eval(), method._noise_layer.eval()
-    device, found = next(layer.parameters()).device, [np.zeros(0)]
-    with torch.no_grad():
-        for batch in AnnotationBatches(annotations, 1024, device=device):
-            x = as_tensor(rows, batch.item, device)
-            log_label = model.log_label(layer, network(x).log_softmax(1), x, batch)
-            found.append(log_label.cpu().double().numpy())
-    return np.concatenate(found)

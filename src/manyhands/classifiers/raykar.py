@@ -11,23 +11,76 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from manyhands._core.arrays import Array
+from manyhands._core.randomness import Seed, make_generator
+from manyhands.annotations import Annotations
 from manyhands.classifiers.base import CrowdClassifier
-from manyhands.classifiers.regression import as_module, module_proba, n_columns, regression_data
-from manyhands.classifiers.training_context import TrainingContext
-from manyhands.classifiers.training_data import FitResult
-from manyhands.em.classifier_em import Gold, class_names, log_confusions, posterior_given
+from manyhands.classifiers.network import FitResult, TrainingContext, TrainingData
 from manyhands.em.driver import EMResult, run_em
-from manyhands.em.kernels import Array, Packed, pack
+from manyhands.em.e_step import Gold, class_names, initial_posteriors, log_confusions, posterior_given
+from manyhands.em.kernels import Packed, pack
+from manyhands.em.noise import pseudo_count_matrix
 from manyhands.features import Rows
-from manyhands.linear.softmax_regression import as_matrix, log_proba, newton_ascent, penalty
-from manyhands.noise import pseudo_count_matrix
-from manyhands.randomness import Seed
+from manyhands.linear import PrincipalAxes, as_matrix, log_proba, newton_ascent, penalty, rotate_to_principal_axes
 from manyhands.validation import Boolean, Constraint, NoneOr, Number, RandomState
+
+# ----------------------------------------------------------------------------------------------------
+# Logistic regression within EM: preconditioned features, initial posteriors, and weights as scikit-learn's.
+
+_RIDGE = 0.1  # share of the sum of the features' variances; chosen for `Raykar` by held-out labels of ten crowds
+
+
+class RegressionData(NamedTuple):
+    """The items with a label or gold, on which a regression within EM is trained."""
+
+    items: npt.NDArray[np.intp]  # (n,); codes of these items
+    votes: Annotations
+    gold: Gold  # (n,)
+    rows: PrincipalAxes  # their features along principal axes, in which Newton steps converge fast
+    ridge: float  # the L2 penalty in use
+
+    def starts(self, pseudo: Array, n_init: int, random_state: Seed) -> list[Array]:
+        """Return the initial posteriors of EM: from the votes, from gold where needed, and `n_init - 1` random ones."""
+        random = make_generator(random_state).spawn(n_init - 1)
+        return initial_posteriors(self.votes, self.gold, pseudo, random)
+
+
+def regression_data(data: TrainingData, X: Any, ridge: float | None, *, standardise: bool) -> RegressionData:
+    """Select and transform the training items of a regression within EM; features choose a ridge that is None."""
+    votes, gold = data.annotations, data.gold
+    items = np.flatnonzero((votes.n_labels > 0) | (False if gold is None else gold >= 0))
+    rows = rotate_to_principal_axes(X[items], standardise=standardise)
+    ridge = float(ridge or _RIDGE * rows.variance or 1.0)  # without any variance, its value has no effect
+    return RegressionData(items, votes[items], None if gold is None else gold[items], rows, ridge)
+
+
+def n_columns(n_classes: int) -> int:
+    """Return the number of weight columns: one for two classes, otherwise one per class."""
+    return 1 if n_classes == 2 else n_classes
+
+
+def as_module(weights: Array, n_classes: int, ridge: float) -> Any:
+    """Return the weights as a scikit-learn LogisticRegression.
+
+    Shapes: weights (n_features + 1, n_columns).
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    module = LogisticRegression(C=(2 if n_classes == 2 else 1) / ridge)  # one column serves two classes
+    module.coef_, module.intercept_ = weights[:-1].T.copy(), weights[-1].copy()
+    module.classes_, module.n_features_in_ = np.arange(n_classes), len(weights) - 1
+    return module
+
+
+def module_proba(module: Any, rows: Rows) -> Array:
+    """Return p(k | x) of these rows by a module made by `as_module`, (n_rows, n_classes)."""
+    weights = np.vstack([module.coef_.T, module.intercept_])
+    return np.exp(log_proba(as_matrix(rows), weights, len(module.classes_)))
 
 
 class Raykar(CrowdClassifier):
@@ -69,24 +122,8 @@ class Raykar(CrowdClassifier):
         Penalised log-likelihood after each iteration; it never decreases. Also in `history_`.
     ridge_ : float
         The penalty in use.
-    classes_ : ndarray of shape (n_classes,)
-        The classes, as in the annotations.
-    worker_ids_ : ndarray of shape (n_workers,)
-        The workers, as in the annotations.
-    worker_accuracy_ : ndarray of shape (n_workers,)
-        Expected share of correct labels of each worker, with one pseudo-count of accuracy 0.7.
-    posterior_ : ndarray of shape (n_items, n_classes)
-        Posterior of the training items given features and labels; rows sum to 1.
-    history_ : list of dict
-        One dict per iteration.
     module_ : sklearn.linear_model.LogisticRegression
         The weights found, for features as they were given.
-    notes_ : dict of str to str
-        What the data do not allow to conclude, by code; each was issued as a `CrowdWarning`.
-    n_features_in_ : int
-        Number of columns of X in `fit`; only where a row is a vector, not an image.
-    feature_names_in_ : ndarray of str of shape (n_features_in_,)
-        Names of the columns of X in `fit`; only where X was a data frame with string names.
 
     References
     ----------
@@ -94,7 +131,8 @@ class Raykar(CrowdClassifier):
 
     Examples
     --------
-    >>> from manyhands import Annotations, Raykar
+    >>> from manyhands import Annotations
+    >>> from manyhands.classifiers import Raykar
     >>> votes = Annotations.from_matrix([[0, 0, 1], [1, 1, 1], [0, 0, 0], [1, 0, 1]])
     >>> model = Raykar().fit([[0.0], [1.0], [0.0], [1.0]], votes)
     >>> model.predict([[0.1], [0.9]]).tolist()
@@ -141,11 +179,11 @@ class Raykar(CrowdClassifier):
     def _learn(self, context: TrainingContext) -> FitResult:
         data = context.data
         X, n_classes = as_matrix(data.rows), data.annotations.n_classes
-        problem = regression_data(data, X, self)
+        problem = regression_data(data, X, self.ridge, standardise=self.standardise)
         active = np.bincount(problem.votes.worker, minlength=problem.votes.n_workers) > 0
         packed, ridge = pack(problem.votes), problem.ridge
         steps = RaykarSteps(problem.rows.X, packed, problem.gold, active, n_columns(n_classes), ridge, self)
-        runs = [steps.run(start) for start in problem.starts(steps.pseudo, self)]
+        runs = [steps.run(start) for start in problem.starts(steps.pseudo, self.n_init, self.random_state)]
         best = max(runs, key=lambda run: run.history[-1])
         weights, table = problem.rows.in_raw_features(best.params.weights), best.params.log_confusion
         posterior, _ = posterior_given(pack(data.annotations), table, log_proba(X, weights, n_classes), data.gold)
@@ -162,49 +200,23 @@ class Raykar(CrowdClassifier):
 
 @dataclass(frozen=True)
 class RaykarParams:
-    """What EM estimates.
+    """What EM estimates."""
 
-    Attributes
-    ----------
-    weights : ndarray of shape (n_features + 1, n_columns)
-        Weights of the regression, the intercept last.
-    log_confusion : ndarray of shape (n_workers, n_classes, n_classes)
-        Log confusion matrices.
-    """
-
-    weights: Array
-    log_confusion: Array
+    weights: Array  # (n_features + 1, n_columns); weights of the regression, the intercept last
+    log_confusion: Array  # (n_workers, n_classes, n_classes)
 
 
 @dataclass(frozen=True, eq=False)
 class RaykarSteps:
-    """E step and M step for `run_em`; the statistics are the posterior of the items with a label or gold.
+    """E step and M step for `run_em`; the statistics are the posterior of the items with a label or gold."""
 
-    Attributes
-    ----------
-    X : array or sparse matrix of shape (n, n_features)
-        Features.
-    packed : Packed
-        Labels.
-    gold : ndarray of shape (n,) or None
-        Known classes.
-    active : ndarray of bool of shape (n_workers,)
-        Workers with labels; only their priors are part of the objective.
-    n_columns : int
-        Columns of the weights: 1 for two classes, otherwise n_classes.
-    ridge : float
-        L2 penalty.
-    method : Raykar
-        The estimator with its parameters.
-    """
-
-    X: Any
+    X: Any  # (n, n_features)
     packed: Packed
-    gold: Gold
-    active: npt.NDArray[np.bool_]
-    n_columns: int
+    gold: Gold  # (n,)
+    active: npt.NDArray[np.bool_]  # (n_workers,); workers with labels; only their priors are part of the objective
+    n_columns: int  # columns of the weights: 1 for two classes, otherwise n_classes
     ridge: float
-    method: Raykar
+    method: Raykar  # the estimator with its parameters
 
     @cached_property
     def pseudo(self) -> Array:
@@ -217,23 +229,16 @@ class RaykarSteps:
         The likelihood does not depend on class names. If the workers' expected accuracy is highest under another
         assignment of names, the classes were permuted. With gold the names are identified.
 
-        Parameters
-        ----------
-        start : ndarray of shape (n, n_classes)
-            Initial posterior.
-
-        Returns
-        -------
-        EMResult
+        Shapes: start (n, n_classes).
         """
         max_iter, tol = self.method.max_iter, self.method.tol
-        found = run_em(self, start.ravel(), max_iter=max_iter, tol=tol, what="Raykar")
-        order = class_names(np.exp(found.params.log_confusion[self.active]))
+        result = run_em(self, start.ravel(), max_iter=max_iter, tol=tol, what="Raykar")
+        order = class_names(np.exp(result.params.log_confusion[self.active]))
         if self.gold is not None or (order == np.arange(len(order))).all():
-            return found
-        posterior = self.expect(found.params)[0].reshape(-1, len(order))[:, order]
+            return result
+        posterior = self.expect(result.params)[0].reshape(-1, len(order))[:, order]
         again = run_em(self, posterior.ravel(), max_iter=max_iter, tol=tol, what="Raykar")
-        return again if again.history[-1] >= found.history[-1] else found
+        return again if again.history[-1] >= result.history[-1] else result
 
     def maximise(self, statistics: Array, previous: RaykarParams | None) -> RaykarParams:
         """M step: weights and confusion matrices given the posterior."""
@@ -246,8 +251,8 @@ class RaykarSteps:
     def expect(self, params: RaykarParams) -> tuple[Array, float]:
         """E step: the posterior given weights and confusion matrices, and the objective."""
         log_f = log_proba(self.X, params.weights, self.packed.n_classes)
-        posterior, found = posterior_given(self.packed, params.log_confusion, log_f, self.gold)
-        objective = found.evidence - penalty(params.weights, self.packed.n_classes, self.ridge)
+        posterior, e_step = posterior_given(self.packed, params.log_confusion, log_f, self.gold)
+        objective = e_step.evidence - penalty(params.weights, self.packed.n_classes, self.ridge)
         if self.gold is not None:  # items with gold but without labels are not in the evidence yet
             lone = np.flatnonzero(np.diff(self.packed.start) == 0)
             objective += float(log_f[lone, self.gold[lone]].sum())

@@ -11,31 +11,119 @@ Unlike the crowd layer's logits, f and Pi are probabilities: no second softmax f
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
+import numpy as np
 import torch
+from torch import nn
 
-from manyhands.classifiers.base import CrowdClassifier
-from manyhands.classifiers.noise_layer import NOISE_LAYER_CONSTRAINTS, NoiseModel, fit_noise_model
-from manyhands.classifiers.training_context import TrainingContext
-from manyhands.classifiers.training_data import FitResult
-from manyhands.em.kernels import Array
+from manyhands._core.arrays import Array
+from manyhands._core.randomness import Seed
+from manyhands.classifiers.network import TrainingContext
+from manyhands.classifiers.noise_layer import (
+    NOISE_LAYER_CONSTRAINTS,
+    FeatureNoiseModel,
+    NoiseLayerClassifier,
+    NoiseModel,
+)
+from manyhands.nn.backbones import outputs
 from manyhands.nn.batches import AnnotationBatches, Batch
-from manyhands.nn.inference import outputs
-from manyhands.nn.item_difficulty import ItemScale, ScaledConfusion
+from manyhands.nn.losses import log_mixture
 from manyhands.nn.worker_layers import Confusion
-from manyhands.randomness import Seed
 from manyhands.validation import Boolean, Constraint, Number
 
-if TYPE_CHECKING:
-    from manyhands.classifiers.noise_layer import LabelDistribution
+# ----------------------------------------------------------------------------------------------------
+# Confusion matrices that depend on the difficulty of the item: the logits of a row are multiplied by a scale of x.
+#
+#     C_w(x)[k, .] = softmax(d(x) A_w[k, .]),   d(x) = exp(2 tanh(g(x) / 2)),   1 / d(x) is the difficulty of x
+#
+# g has one hidden layer and starts at 0, and d at 1. d stays between exp(-2) and exp(2): where it could reach 0, all
+# labels of an item would be equally probable whatever the class, and some fits lost a class to such items.
 
-_CHUNK = 256  # items of which confusion matrices are held at a time
+_RANGE = 2.0  # largest absolute value of log d(x)
 
 
-class SpeeLFC(CrowdClassifier):
+class ItemScale(nn.Module):
+    """d(x): a positive number for each item, from its features."""
+
+    def __init__(self, n_features: int, hidden: int) -> None:
+        super().__init__()
+        last = nn.Linear(hidden, 1)
+        self.layers = nn.Sequential(nn.Flatten(), nn.Linear(n_features, hidden), nn.ReLU(), last)
+        nn.init.zeros_(last.weight)
+        nn.init.zeros_(last.bias)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return d(x), (n_rows, 1)."""
+        return (_RANGE * (self.layers(x) / _RANGE).tanh()).exp()
+
+
+class ScaledConfusion(nn.Module):
+    """Confusion matrix per worker, whose rows' logits are multiplied by d(x)."""
+
+    def __init__(self, own: Confusion, scale: ItemScale) -> None:
+        super().__init__()
+        self.own, self.scale, self.n_classes = own, scale, own.n_classes
+
+    def initialise_at(self, confusion: Array) -> None:
+        """Set the parameters to these confusion matrices, (n_workers, n_classes, n_classes), at d = 1."""
+        self.own.initialise_at(confusion)
+
+    def forward(self, log_proba: torch.Tensor, x: torch.Tensor, batch: Batch) -> torch.Tensor:
+        """Return the log-probability of each label of a mini-batch.
+
+        Shapes: log_proba (n_rows, n_classes); x (n_rows, ...); returns (n_labels,).
+        """
+        log_c = self.log_confusion(x, batch)
+        log_column = log_c[torch.arange(len(log_c), device=log_c.device), :, batch.label]
+        return log_mixture(log_proba.index_select(0, batch.row), log_column)
+
+    def log_confusion(self, x: torch.Tensor, batch: Batch) -> torch.Tensor:
+        """Return log C_w(x) for the item and the worker of each label, (n_labels, truth, label)."""
+        free = self.own.weight.index_select(0, batch.worker).view(-1, self.n_classes, self.n_classes)
+        scale: torch.Tensor = self.scale(x).index_select(0, batch.row)
+        return (scale.unsqueeze(2) * free).log_softmax(1).transpose(1, 2)
+
+    def label_distribution(self, worker: torch.Tensor) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
+        """Return a function from log p(k | x) and x to the log-probability of every label of each of these workers.
+
+        Shapes: worker (n_workers,).
+        """
+        free = self.own.weight.index_select(0, worker).view(-1, self.n_classes, self.n_classes).permute(2, 1, 0)
+
+        def distribution(log_proba: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+            scale = self.scale(x).unsqueeze(2)  # one class at a time: all at once would be classes times the memory
+            of_class = ((scale * row).log_softmax(1) + log_proba[:, k, None, None] for k, row in enumerate(free))
+            total = next(of_class)
+            for other in of_class:
+                total = torch.logaddexp(total, other)
+            return total
+
+        return distribution
+
+    @torch.no_grad()
+    def mean_confusion(self, batches: Iterable[tuple[torch.Tensor, Batch]]) -> Array:
+        """Return the mean of C_w(x) over the items that each worker labelled; at d = 1 without labels.
+
+        Shapes: returns (n_workers, n_classes, n_classes).
+        """
+        total = torch.zeros(self.own.n_workers, self.n_classes, self.n_classes, dtype=torch.float64)
+        size = np.zeros(self.own.n_workers)
+        for x, batch in batches:
+            worker = batch.worker.cpu()
+            total.index_add_(0, worker, self.log_confusion(x, batch).cpu().double().exp())
+            size += np.bincount(worker.numpy(), minlength=len(size))
+        table = np.where((size > 0)[:, None, None], total.numpy(), self.own.confusion())
+        return np.asarray(table / table.sum(axis=2, keepdims=True))
+
+
+_CHUNK = 256  # items of which confusion matrices are held at a time, for all workers: bounds the memory
+
+
+class SpeeLFC(NoiseLayerClassifier):
     """Neural network with one confusion matrix per worker, trained jointly by the likelihood of the labels.
 
     The probabilistic form of the crowd layer: the confusion matrices are proper, which makes them easy to interpret.
@@ -95,24 +183,6 @@ class SpeeLFC(CrowdClassifier):
         items that the worker labelled.
     difficulty_ : ndarray of shape (n_items,)
         1 / d(x) of the training items; only with `difficulty`.
-    classes_ : ndarray of shape (n_classes,)
-        The classes, as in the annotations.
-    worker_ids_ : ndarray of shape (n_workers,)
-        The workers, as in the annotations.
-    worker_accuracy_ : ndarray of shape (n_workers,)
-        Expected share of correct labels of each worker, with one pseudo-count of accuracy 0.7.
-    posterior_ : ndarray of shape (n_items, n_classes)
-        Posterior of the training items given features and labels; rows sum to 1.
-    history_ : list of dict
-        One dict per epoch: the mean of each loss, and "heldout" where labels were held out.
-    module_ : torch.nn.Module
-        The trained network from features to logits.
-    notes_ : dict of str to str
-        What the data do not allow to conclude, by code; each was issued as a `CrowdWarning`.
-    n_features_in_ : int
-        Number of columns of X in `fit`; only where a row is a vector, not an image.
-    feature_names_in_ : ndarray of str of shape (n_features_in_,)
-        Names of the columns of X in `fit`; only where X was a data frame with string names.
 
     References
     ----------
@@ -122,7 +192,8 @@ class SpeeLFC(CrowdClassifier):
     Examples
     --------
     >>> import numpy as np
-    >>> from manyhands import Annotations, SpeeLFC
+    >>> from manyhands import Annotations
+    >>> from manyhands.classifiers import SpeeLFC
     >>> X = np.repeat([[0.0, 1.0], [1.0, 0.0]], 20, axis=0)
     >>> votes = Annotations.from_matrix(np.repeat([[0, 0, 1], [1, 1, 1]], 20, axis=0))
     >>> model = SpeeLFC(learning_rate=0.01, random_state=0).fit(X, votes)
@@ -130,7 +201,7 @@ class SpeeLFC(CrowdClassifier):
     [0, 1]
     """
 
-    _of_items: ClassVar[tuple[str, ...]] = (*CrowdClassifier._of_items, "difficulty_")
+    _of_items: ClassVar[tuple[str, ...]] = (*NoiseLayerClassifier._of_items, "difficulty_")
     _constraints: ClassVar[dict[str, Constraint]] = NOISE_LAYER_CONSTRAINTS | {
         "diagonal": Number(above=0, most=0.999),
         "difficulty": Boolean(),
@@ -186,21 +257,12 @@ class SpeeLFC(CrowdClassifier):
         scaled = ScaledConfusionNoise(self.diagonal, self.difficulty_hidden)
         return scaled if self.difficulty else SoftmaxConfusionNoise(self.diagonal)
 
-    def _learn(self, context: TrainingContext) -> FitResult:
-        return fit_noise_model(context, self.noise_model(), self.init)
-
 
 @dataclass(frozen=True)
 class SoftmaxConfusionNoise(NoiseModel):
-    """A confusion matrix per worker whose rows are softmaxes of free parameters.
+    """A confusion matrix per worker whose rows are softmaxes of free parameters."""
 
-    Attributes
-    ----------
-    diagonal : float
-        Initial diagonal of every matrix.
-    """
-
-    diagonal: float
+    diagonal: float  # initial diagonal of every matrix
 
     def new_layer(self, context: TrainingContext) -> Confusion:
         """Return the matrices of all workers with the initial diagonal."""
@@ -208,20 +270,11 @@ class SoftmaxConfusionNoise(NoiseModel):
 
 
 @dataclass(frozen=True)
-class ScaledConfusionNoise(NoiseModel):
-    """A confusion matrix per worker, the logits of which are multiplied by d(x).
+class ScaledConfusionNoise(FeatureNoiseModel):
+    """A confusion matrix per worker, the logits of which are multiplied by d(x)."""
 
-    Attributes
-    ----------
-    diagonal : float
-        Initial diagonal of every matrix.
-    hidden : int
-        Size of the hidden layer of d.
-    """
-
-    diagonal: float
-    hidden: int
-    sees_features: ClassVar[bool] = True  # d(x)
+    diagonal: float  # initial diagonal of every matrix
+    hidden: int  # size of the hidden layer of d
 
     def new_layer(self, context: TrainingContext) -> ScaledConfusion:
         """Return the matrices of all workers with the initial diagonal, and d = 1 for all items."""
@@ -231,16 +284,6 @@ class ScaledConfusionNoise(NoiseModel):
         """Return a layer of these sizes, for `load_model`."""
         own = Confusion(n_workers, n_classes, "softmax", self.diagonal)
         return ScaledConfusion(own, ItemScale(math.prod(row_shape), self.hidden))
-
-    def log_label(self, layer: Any, log_proba: torch.Tensor, x: torch.Tensor, batch: Batch) -> torch.Tensor:
-        """Return the log-probability of each label; the matrices depend on the features."""
-        found: torch.Tensor = layer(log_proba, x, batch)
-        return found
-
-    def label_distribution(self, layer: Any, worker: torch.Tensor) -> LabelDistribution:
-        """Return the label distribution of these workers as a function of log p(k | x) and x."""
-        distribution = layer.label_distribution(worker)
-        return lambda log_proba, x: distribution(log_proba, x())
 
     def results(self, layer: Any, context: TrainingContext) -> dict[str, Array]:
         """Return `confusion_` and `difficulty_`."""

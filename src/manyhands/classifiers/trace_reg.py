@@ -18,19 +18,17 @@ from typing import Any, ClassVar
 import torch
 from torch import nn
 
-from manyhands.classifiers.base import CrowdClassifier
-from manyhands.classifiers.noise_layer import NOISE_LAYER_CONSTRAINTS, NoiseModel, fit_noise_model, heldout_metric
-from manyhands.classifiers.training_context import TrainingContext
-from manyhands.classifiers.training_data import FitResult
+from manyhands._core.randomness import Seed
+from manyhands.classifiers.network import TrainingContext
+from manyhands.classifiers.noise_layer import NOISE_LAYER_CONSTRAINTS, NoiseLayerClassifier, NoiseModel, heldout_metric
 from manyhands.nn.batches import Batch
 from manyhands.nn.losses import gold_cross_entropy
 from manyhands.nn.train import History, descend
 from manyhands.nn.worker_layers import Confusion
-from manyhands.randomness import Seed
 from manyhands.validation import Constraint, NoneOr, Number
 
 
-class TraceReg(CrowdClassifier):
+class TraceReg(NoiseLayerClassifier):
     """Neural network with one confusion matrix per worker and a penalty on the traces of the matrices.
 
     The mean trace of a mini-batch is taken over the workers who labelled in it, so that the cost of a mini-batch does
@@ -81,24 +79,6 @@ class TraceReg(CrowdClassifier):
     ----------
     confusion_ : ndarray of shape (n_workers, n_classes, n_classes)
         Pi: label distribution of each worker given the true class; rows sum to 1.
-    classes_ : ndarray of shape (n_classes,)
-        The classes, as in the annotations.
-    worker_ids_ : ndarray of shape (n_workers,)
-        The workers, as in the annotations.
-    worker_accuracy_ : ndarray of shape (n_workers,)
-        Expected share of correct labels of each worker, with one pseudo-count of accuracy 0.7.
-    posterior_ : ndarray of shape (n_items, n_classes)
-        Posterior of the training items given features and labels; rows sum to 1.
-    history_ : list of dict
-        One dict per epoch: the mean of each loss, and "heldout" where labels were held out.
-    module_ : torch.nn.Module
-        The trained network from features to logits.
-    notes_ : dict of str to str
-        What the data do not allow to conclude, by code; each was issued as a `CrowdWarning`.
-    n_features_in_ : int
-        Number of columns of X in `fit`; only where a row is a vector, not an image.
-    feature_names_in_ : ndarray of str of shape (n_features_in_,)
-        Names of the columns of X in `fit`; only where X was a data frame with string names.
 
     References
     ----------
@@ -108,7 +88,8 @@ class TraceReg(CrowdClassifier):
     Examples
     --------
     >>> import numpy as np
-    >>> from manyhands import Annotations, TraceReg
+    >>> from manyhands import Annotations
+    >>> from manyhands.classifiers import TraceReg
     >>> X = np.repeat([[0.0, 1.0], [1.0, 0.0]], 20, axis=0)
     >>> votes = Annotations.from_matrix(np.repeat([[0, 0, 1], [1, 1, 1]], 20, axis=0))
     >>> model = TraceReg(learning_rate=0.01, random_state=0).fit(X, votes)
@@ -170,27 +151,14 @@ class TraceReg(CrowdClassifier):
         """
         return TraceRegularisedNoise(self.penalty, self.warm_up, self.diagonal)
 
-    def _learn(self, context: TrainingContext) -> FitResult:
-        return fit_noise_model(context, self.noise_model(), self.init)
-
 
 @dataclass(frozen=True)
 class TraceRegularisedNoise(NoiseModel):
-    """A confusion matrix per worker whose rows are normalised softplus values, with a penalty on its trace.
+    """A confusion matrix per worker whose rows are normalised softplus values, with a penalty on its trace."""
 
-    Attributes
-    ----------
-    penalty : float
-        Weight of the mean trace.
-    warm_up : int
-        Epochs without the penalty.
-    diagonal : float or None
-        Initial diagonal; None is P = 6 I - 5.
-    """
-
-    penalty: float
-    warm_up: int
-    diagonal: float | None
+    penalty: float  # weight of the mean trace
+    warm_up: int  # epochs without the penalty
+    diagonal: float | None  # initial diagonal; None is P = 6 I - 5
 
     def new_layer(self, context: TrainingContext) -> Confusion:
         """Return the matrices of all workers with the initial diagonal."""

@@ -15,16 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from manyhands import registry
+from manyhands._core.arrays import Array
+from manyhands._core.randomness import Seed, seed_unset
 from manyhands.classifiers.base import CrowdClassifier
-from manyhands.classifiers.fitting import AGGREGATOR, infer_truth
-from manyhands.classifiers.network import NETWORK_CONSTRAINTS
-from manyhands.classifiers.training_context import TrainingContext
-from manyhands.classifiers.training_data import FitResult
+from manyhands.classifiers.network import AGGREGATOR, NETWORK_CONSTRAINTS, FitResult, TrainingContext, infer_truth
 from manyhands.em.decisions import pick_classes
-from manyhands.em.kernels import Array
 from manyhands.exceptions import ParameterError
 from manyhands.features import Rows
-from manyhands.randomness import Seed, seed_unset
 from manyhands.validation import Boolean, Constraint, NameOr
 
 if TYPE_CHECKING:
@@ -59,8 +56,7 @@ class TwoStage(CrowdClassifier):
     learning_rate : float, default=0.001
         Step size of Adam.
     weight_decay : float, default=0.0
-        L2 penalty of Adam on all weights, those of noise layers included: `weight_decay` times the weights is added to
-        their gradient.
+        L2 penalty of Adam on all weights: `weight_decay` times the weights is added to their gradient.
     batch_size : int, default=64
         Items per mini-batch.
     max_epochs : int, default=50
@@ -83,26 +79,11 @@ class TwoStage(CrowdClassifier):
         The fitted first stage.
     module_ : torch.nn.Module or scikit-learn classifier
         The fitted second stage.
-    classes_ : ndarray of shape (n_classes,)
-        The classes, as in the annotations.
-    worker_ids_ : ndarray of shape (n_workers,)
-        The workers, as in the annotations.
-    worker_accuracy_ : ndarray of shape (n_workers,)
-        Expected share of correct labels of each worker, with one pseudo-count of accuracy 0.7.
-    posterior_ : ndarray of shape (n_items, n_classes)
-        Posterior of the training items given features and labels; rows sum to 1.
-    history_ : list of dict
-        One dict per epoch: the mean of each loss, and "heldout" where labels were held out.
-    notes_ : dict of str to str
-        What the data do not allow to conclude, by code; each was issued as a `CrowdWarning`.
-    n_features_in_ : int
-        Number of columns of X in `fit`; only where a row is a vector, not an image.
-    feature_names_in_ : ndarray of str of shape (n_features_in_,)
-        Names of the columns of X in `fit`; only where X was a data frame with string names.
 
     Examples
     --------
-    >>> from manyhands import Annotations, TwoStage
+    >>> from manyhands import Annotations
+    >>> from manyhands.classifiers import TwoStage
     >>> votes = Annotations.from_matrix([[0, 0, 1], [1, 1, 1], [0, 0, 0], [1, 0, 1]])
     >>> model = TwoStage("majority-vote", "logistic-regression").fit([[0.0], [1.0], [0.0], [1.0]], votes)
     >>> model.predict([[0.1], [0.9]]).tolist()
@@ -205,21 +186,7 @@ def _result(module: Any, history: list[dict[str, float]], first: Aggregator) -> 
 def fit_classifier(model: Any, X: Any, items: npt.NDArray[np.intp], target: Array) -> Any:
     """Fit a scikit-learn classifier on class codes; soft targets become repeated rows with weights.
 
-    Parameters
-    ----------
-    model : scikit-learn classifier
-        Not fitted.
-    X : array or sparse matrix
-        Features of all items.
-    items : ndarray of int
-        The training items.
-    target : ndarray of shape (len(items), n_classes)
-        Their target distributions.
-
-    Returns
-    -------
-    scikit-learn classifier
-        Fitted; a `DummyClassifier` where there is only one class.
+    Shapes: target (len(items).
     """
     from sklearn.dummy import DummyClassifier
     from sklearn.utils.validation import has_fit_parameter

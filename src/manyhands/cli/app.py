@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
+import shlex
 import sys
 import warnings
 from collections.abc import Callable
@@ -13,36 +15,27 @@ from typing import Any
 import typer
 
 from manyhands import __version__
-from manyhands.cli.aggregate import aggregate
-from manyhands.cli.agree import agree
-from manyhands.cli.alt_test import alt_test
-from manyhands.cli.ask import ask
-from manyhands.cli.completion import completion
-from manyhands.cli.config import takes_config
-from manyhands.cli.convert import convert
-from manyhands.cli.demo import demo
-from manyhands.cli.doctor import doctor
-from manyhands.cli.evaluate import evaluate
-from manyhands.cli.inspect import inspect
-from manyhands.cli.leaderboard import leaderboard
-from manyhands.cli.methods import methods
-from manyhands.cli.predict import predict
-from manyhands.cli.printing import STANDARD_OUTPUT, print_data, print_json
-from manyhands.cli.report import report
-from manyhands.cli.reproduce import reproduce
-from manyhands.cli.show import echo
-from manyhands.cli.simulate import simulate
-from manyhands.cli.train import train
-from manyhands.exceptions import CrowdWarning, LimitError, ManyhandsError, OutputExistsError, ParameterError
-from manyhands.spelling import did_you_mean
+from manyhands._core.spelling import did_you_mean
+from manyhands.cli.label_commands import aggregate, agree, alt_test, ask, convert, inspect, report
+from manyhands.cli.model_commands import demo, doctor, evaluate, methods, predict, simulate, train
+from manyhands.cli.options import Command, takes_config
+from manyhands.cli.paper_commands import leaderboard, reproduce
+from manyhands.cli.printing import STANDARD_OUTPUT, echo, in_options, print_data
+from manyhands.exceptions import (
+    CrowdWarning,
+    LimitError,
+    ManyhandsError,
+    OutputExistsError,
+    ParameterError,
+    UnknownColumnsError,
+)
 
 USAGE, BAD_INPUT, LIMIT, INTERRUPTED = 2, 3, 5, 130
 _FULL = (errno.ENOSPC, errno.EFBIG)  # errors of files that we write name the file; these do not
 
 app = typer.Typer(
-    add_completion=False,
     no_args_is_help=True,
-    rich_markup_mode=None,
+    rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     help="""Infer labels from crowd annotations, report the quality of each worker, train classifiers.
 
@@ -54,11 +47,11 @@ Examples:
 """,
 )
 _JOBS = (inspect, aggregate, report, ask, agree, alt_test, convert, train, predict, evaluate)
-_ALL = (*_JOBS, methods, simulate, demo, doctor, completion, reproduce, leaderboard)
+_ALL = (*_JOBS, methods, simulate, demo, doctor, reproduce, leaderboard)
 _COMMANDS = {one.__name__.replace("_", "-"): one for one in _ALL}
 for name, command in _COMMANDS.items():
     text = (command.__doc__ or "").replace("\\b", "\b")  # click's mark of text with line breaks
-    app.command(name, help=text)(takes_config(command))
+    app.command(name, cls=Command, help=text)(takes_config(command))
 
 
 def _show_version(requested: bool) -> None:
@@ -97,7 +90,8 @@ def run(arguments: list[str]) -> int:
 def _run(arguments: list[str]) -> int:
     """Run one command and return its exit code; errors become one sentence."""
     try:
-        code = app(arguments, standalone_mode=False) or 0  # a command that exits early returns its code
+        # A command that exits early returns its code.
+        code = app(arguments, prog_name="manyhands", standalone_mode=False) or 0
         if code == INTERRUPTED:  # typer's answer to Ctrl-C
             raise KeyboardInterrupt
         return code
@@ -107,11 +101,17 @@ def _run(arguments: list[str]) -> int:
         _discard_output()
         return 0
     except (ParameterError, OutputExistsError) as error:
-        return _fail(arguments, str(error), USAGE)
+        return _fail(arguments, in_options(str(error)), USAGE)
     except LimitError as error:
-        return _fail(arguments, str(error), LIMIT)
+        return _fail(arguments, in_options(str(error)), LIMIT)
+    except UnknownColumnsError as error:
+        return _fail(arguments, f"{in_options(str(error))}{_with_columns(arguments, error.columns)}", BAD_INPUT)
     except ManyhandsError as error:
-        return _fail(arguments, str(error), BAD_INPUT)
+        return _fail(arguments, in_options(str(error)), BAD_INPUT)
+    except ImportError as error:
+        if (error.name or "manyhands").startswith("manyhands"):
+            raise  # a bug of ours
+        return _fail(arguments, f"{error}. Run manyhands doctor, which says more.", BAD_INPUT)
     except OSError as error:
         return _fail(arguments, _sentence(error), BAD_INPUT)
     except Exception as error:
@@ -119,6 +119,16 @@ def _run(arguments: list[str]) -> int:
             raise
         command = f"{arguments[0]} " if arguments[0] in _COMMANDS else ""
         return _fail(arguments, f"{_usage_error(error)} Try: manyhands {command}--help", USAGE)
+
+
+def _with_columns(arguments: list[str], columns: dict[str, str]) -> str:
+    """Return the command again, with the columns that are probably meant; nothing where they are not known."""
+    command = typer.main.get_group(app).commands.get(arguments[0])
+    known = {name for parameter in getattr(command, "params", ()) for name in parameter.opts}
+    if not columns or not {f"--{name}" for name in columns} <= known:
+        return ""
+    named = [word for name, column in columns.items() for word in (f"--{name}", column)]
+    return f" Try: {shlex.join(['manyhands', *arguments, *named])}"
 
 
 def _usage_error(error: Any) -> str:
@@ -153,7 +163,7 @@ def _fail(arguments: list[str], sentence: str, code: int) -> int:
     echo(f"manyhands: {sentence}")
     if "--json" in arguments:
         with suppress(OSError):  # the sentence is on stderr even if stdout fails
-            print_json({"schema": 1, "error": {"code": code, "message": sentence}})
+            print_data(json.dumps({"schema": 1, "error": {"code": code, "message": sentence}}, indent=2) + "\n")
     return code
 
 
@@ -164,6 +174,6 @@ def _show_each_once() -> Callable[..., None]:
     def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
         if issubclass(category, CrowdWarning) and str(message) not in shown:
             shown.add(str(message))
-            echo(f"note: {message}")
+            echo(f"note: {in_options(str(message))}")
 
     return show

@@ -16,18 +16,20 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from manyhands import elementary
+from manyhands._core import elementary
+from manyhands._core.arrays import Array
 from manyhands.annotations import Annotations
 from manyhands.em.driver import run_em
-from manyhands.em.kernels import PassResult, pack
-from manyhands.em.label_source import LabelSource, PackedLabels
+from manyhands.em.e_step import (
+    gold_contradicts_vote,
+    has_no_redundancy,
+    labels_on_gold,
+    vote_statistics,
+)
+from manyhands.em.kernels import LabelSource, PackedLabels, PassResult, pack
+from manyhands.em.noise import HasHyperparameters, NoiseModel
 from manyhands.em.priors import ClassPrior, gold_offset
-from manyhands.em.redundancy import has_no_redundancy as has_no_redundancy
-from manyhands.em.redundancy import n_labels_with_gold as n_labels_with_gold
-from manyhands.em.starts import gold_contradicts_vote, labels_on_gold, vote_statistics
-from manyhands.noise import HasHyperparameters, NoiseModel
 
-Array = npt.NDArray[np.float64]
 P = TypeVar("P")
 
 _MIN_TOL = 1e-6  # relative to the objective; starts that end closer together count as the same optimum
@@ -35,18 +37,10 @@ _MIN_TOL = 1e-6  # relative to the objective; starts that end closer together co
 
 @dataclass(frozen=True)
 class ConfusionEMParams(Generic[P]):
-    """Parameters that EM estimates.
+    """Parameters that EM estimates."""
 
-    Attributes
-    ----------
-    noise : object
-        Parameters of the noise model, for all workers.
-    log_prior : ndarray of shape (n_classes,)
-        log p(truth).
-    """
-
-    noise: P
-    log_prior: Array
+    noise: P  # parameters of the noise model, for all workers
+    log_prior: Array  # (n_classes,)
 
 
 @dataclass(frozen=True)
@@ -55,20 +49,11 @@ class ConfusionEM(Generic[P]):
 
     The sufficient statistics are one flat vector: counts[worker, label, truth], totals[truth], and the hyper-parameters
     of the noise model if it has any, so that the driver extrapolates slow hyper-parameters together with the counts.
-
-    Parameters
-    ----------
-    labels : LabelSource
-        The labels.
-    noise : NoiseModel
-        How workers err.
-    prior : ClassPrior
-        Prior of the truth.
     """
 
     labels: LabelSource
     noise: NoiseModel[P]
-    prior: ClassPrior
+    prior: ClassPrior  # prior of the truth
 
     @cached_property
     def hyperparameter_model(self) -> HasHyperparameters[P] | None:
@@ -76,19 +61,7 @@ class ConfusionEM(Generic[P]):
         return self.noise if isinstance(self.noise, HasHyperparameters) else None
 
     def maximise(self, statistics: Array, previous: ConfusionEMParams[P] | None) -> ConfusionEMParams[P]:
-        """The M step.
-
-        Parameters
-        ----------
-        statistics : ndarray
-            Flat vector of sufficient statistics, as returned by `expect`.
-        previous : ConfusionEMParams or None
-            Parameters of the last iteration, from which iterative M steps continue.
-
-        Returns
-        -------
-        ConfusionEMParams
-        """
+        """The M step."""
         n_workers, n_classes = self.labels.n_workers, self.labels.n_classes
         size = n_workers * n_classes**2
         counts = statistics[:size].reshape(n_workers, n_classes, n_classes).transpose(0, 2, 1)
@@ -100,39 +73,13 @@ class ConfusionEM(Generic[P]):
         )
 
     def expect(self, params: ConfusionEMParams[P]) -> tuple[Array, float]:
-        """The E step.
-
-        Parameters
-        ----------
-        params : ConfusionEMParams
-            Parameters of the workers and of the class prior.
-
-        Returns
-        -------
-        statistics : ndarray
-            Flat vector of sufficient statistics under the new posterior.
-        objective : float
-            log p(labels) plus the log prior density of the parameters.
-        """
+        """The E step."""
         result = self.pass_at(params)
         penalty = self.noise.log_penalty(params.noise) + self.prior.log_penalty(params.log_prior)
         return self.statistics(result, params.noise), result.evidence + penalty
 
     def statistics(self, result: PassResult, noise: P | None) -> Array:
-        """Flatten expected counts, class totals and hyper-parameters into the vector that the driver extrapolates.
-
-        Parameters
-        ----------
-        result : PassResult
-            Outcome of a pass over the labels.
-        noise : object or None
-            Parameters of the noise model; None before the first M step.
-
-        Returns
-        -------
-        ndarray
-            One-dimensional, in the memory layout of the pass.
-        """
+        """Flatten expected counts, class totals and hyper-parameters into the vector that the driver extrapolates."""
         model = self.hyperparameter_model
         hyperparameters: Array | list[float] = [] if model is None else model.hyperparameters(noise)
         return np.concatenate([result.counts.transpose(0, 2, 1).ravel(), result.totals, hyperparameters])
@@ -145,39 +92,19 @@ class ConfusionEM(Generic[P]):
 
 @dataclass(frozen=True)
 class ConfusionEMFit(Generic[P]):
-    """A fitted model.
-
-    Attributes
-    ----------
-    params : ConfusionEMParams
-        Estimated parameters.
-    log_confusion : ndarray of shape (n_workers, n_classes, n_classes)
-        log p(label | truth) of the noise model, indexed [worker, truth, label].
-    used_log_confusion : ndarray of shape (n_workers, n_classes, n_classes)
-        The same, or that of a single vote where no item has two labels.
-    final : PassResult
-        The last E step, with the posterior where the labels are in memory.
-    history : list of float
-        The objective after each iteration.
-    n_iter : int
-        Number of passes over the data.
-    converged : bool
-        Whether the stopping rule was met.
-    restarts : list of float
-        The final objective of each start.
-    no_redundancy : bool
-        Whether no item has two labels, or a label and gold.
-    """
+    """A fitted model."""
 
     params: ConfusionEMParams[P]
+    # (n_workers, n_classes, n_classes); log p(label | truth) of the noise model, indexed [worker, truth, label]
     log_confusion: Array
+    # (n_workers, n_classes, n_classes); the same, or that of a single vote where no item has two labels
     used_log_confusion: Array
-    final: PassResult
-    history: list[float]
-    n_iter: int
-    converged: bool
-    restarts: list[float]
-    no_redundancy: bool
+    final: PassResult  # the last E step, with the posterior where the labels are in memory
+    history: list[float]  # the objective after each iteration
+    n_iter: int  # number of passes over the data
+    converged: bool  # whether the stopping rule was met
+    restarts: list[float]  # the final objective of each start
+    no_redundancy: bool  # whether no item has two labels, or a label and gold
 
 
 def fit_confusion_em(
@@ -199,30 +126,7 @@ def fit_confusion_em(
     inverted workers is only found from there. A later start wins only if its objective is higher by more than the
     tolerance of EM, so rounding errors decide nothing.
 
-    Parameters
-    ----------
-    annotations : Annotations
-        The crowd's labels.
-    noise : NoiseModel
-        How workers err.
-    prior : ClassPrior
-        Prior of the truth.
-    gold : ndarray of shape (n_items,) of int32, default=None
-        Class code of each item whose truth is known, -1 elsewhere.
-    max_iter : int
-        Maximum number of passes over the data for each start.
-    tol : float
-        Relative tolerance of the objective, see `run_em`.
-    n_init : int, default=1
-        Number of starts; the first is from the vote shares, the others are random.
-    rng : numpy.random.Generator, default=None
-        Source of the random starts.
-    stop_early : bool, default=False
-        Stop by the gain of single passes, see `run_em`.
-
-    Returns
-    -------
-    ConfusionEMFit
+    Shapes: gold (n_items,).
     """
     packed, offset = pack(annotations), gold_offset(gold, annotations.n_classes)
     model = ConfusionEM(PackedLabels(packed, offset), noise, prior)
@@ -239,26 +143,7 @@ def fit_confusion_em(
 def fit_from_starts(
     model: ConfusionEM[P], starts: list[PassResult], *, max_iter: int, tol: float, stop_early: bool = False
 ) -> ConfusionEMFit[P]:
-    """Run EM from each start and keep the best run.
-
-    Parameters
-    ----------
-    model : ConfusionEM
-        The labels and the model.
-    starts : list of PassResult
-        Expected counts to start from. Each entry is removed from the list when its run begins, so that its memory is
-        free during the run.
-    max_iter : int
-        Maximum number of passes over the data for each start.
-    tol : float
-        Relative tolerance of the objective, see `run_em`.
-    stop_early : bool, default=False
-        Stop by the gain of single passes, see `run_em`.
-
-    Returns
-    -------
-    ConfusionEMFit
-    """
+    """Run EM from each start and keep the best run."""
     settings: dict[str, Any] = {"max_iter": max_iter, "tol": tol, "stop_early": stop_early}
     runs = []
     while starts:
@@ -277,17 +162,6 @@ def labels_as_given(model: ConfusionEM[P], n_init: int = 1) -> ConfusionEMFit[P]
 
     EM would only amplify its priors. The confusion matrix of a single vote is chosen so that a label has one half of
     the posterior mass, and the class prior the other half.
-
-    Parameters
-    ----------
-    model : ConfusionEM
-        The labels and the model.
-    n_init : int, default=1
-        Number of starts that were asked for, which all end here.
-
-    Returns
-    -------
-    ConfusionEMFit
     """
     voted = model.labels.vote_pass()
     nothing = PassResult(np.zeros_like(voted.counts), voted.totals, 0.0, None)

@@ -17,11 +17,10 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
-from manyhands.progress import report
+from manyhands._core.arrays import Array
+from manyhands._core.progress import report
 
-Array = npt.NDArray[np.float64]
 P = TypeVar("P")
 
 _SLOWEST = 0.9999  # upper bound of the convergence rate; at 1 the rule would divide by zero
@@ -40,26 +39,13 @@ class Steps(Protocol[P]):
 
 @dataclass(frozen=True)
 class EMResult(Generic[P]):
-    """Outcome of EM.
+    """Outcome of EM."""
 
-    Attributes
-    ----------
-    params : object
-        The final parameters; the last entry of `history` is the objective there.
-    history : list of float
-        The objective after each accepted pass.
-    n_iter : int
-        Number of passes over the data, rejected ones included.
-    converged : bool
-        Whether the stopping rule was met within `max_iter` passes.
-    kept : list of int
-        For each entry of `history` the pass, counted from 0, that it comes from; rejected passes have none.
-    """
-
-    params: P
-    history: list[float]
-    n_iter: int
-    converged: bool
+    params: P  # the final parameters; the last entry of `history` is the objective there
+    history: list[float]  # the objective after each accepted pass
+    n_iter: int  # number of passes over the data, rejected ones included
+    converged: bool  # whether the stopping rule was met within `max_iter` passes
+    # for each entry of `history` the pass, counted from 0, that it comes from; rejected passes have none
     kept: list[int]
 
 
@@ -157,13 +143,6 @@ class StopRule:
     The slowest recent rate counts, because an extrapolation hides the slow direction for a while. The rule must hold
     twice in a row, and no expected count may still change, because near a saddle point the gains are tiny for a hundred
     passes and then grow again.
-
-    Parameters
-    ----------
-    tol : float
-        Tolerance, relative to the objective.
-    early : bool, default=False
-        Compare the last gain itself with the tolerance.
     """
 
     def __init__(self, tol: float, early: bool = False) -> None:
@@ -173,15 +152,7 @@ class StopRule:
         self.times = 0
 
     def watch(self, here: _Point[Any], ahead: _Point[Any]) -> None:
-        """Update the rule with two successive passes.
-
-        Parameters
-        ----------
-        here : _Point
-            The earlier pass.
-        ahead : _Point
-            The later pass.
-        """
+        """Update the rule with two successive passes."""
         size, next_residual = _norm(here.residual), ahead.residual
         gain, objective = ahead.objective - here.objective, ahead.objective
         rate = _norm(next_residual) / size if size > 0 else 0.0

@@ -9,18 +9,59 @@ number after the other; NumPy's `sum` would not.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from manyhands import elementary
-from manyhands.em.plain_products import Indicators
+from manyhands._core import elementary
+from manyhands._core.arrays import Array
 
 if TYPE_CHECKING:
     from manyhands.em.kernels import Packed
 
-Array = npt.NDArray[np.float64]
+
+# ----------------------------------------------------------------------------------------------------
+# The two sparse products of the plain pass without SciPy, for executors of a cluster that do not have it.
+#
+# `np.bincount` adds one number after the other, as SciPy's products do, so that the bits are the same.
+
+
+@dataclass(frozen=True)
+class Indicators:
+    """A sparse matrix with one entry per label, which can be multiplied by a dense one from the right.
+
+    Examples
+    --------
+    >>> matrix = Indicators(np.array([0, 0, 1]), np.array([1, 2, 0]), None, 2)
+    >>> (matrix @ np.array([[1.0], [2.0], [4.0]])).tolist()
+    [[6.0], [1.0]]
+
+    Shapes: row (n_labels,); column (n_labels,); weight (n_labels,).
+    """
+
+    row: npt.NDArray[np.integer[Any]]  # (n_labels,); row of each entry
+    column: npt.NDArray[np.integer[Any]]  # (n_labels,); column of each entry
+    weight: Array | None  # (n_labels,); the entries; None where all are 1
+    n_rows: int
+
+    def __matmul__(self, dense: Array) -> Array:
+        product = np.empty((self.n_rows, dense.shape[1]))
+        for k in range(dense.shape[1]):
+            value = dense[self.column, k]
+            if self.weight is not None:
+                value = self.weight * value
+            product[:, k] = np.bincount(self.row, weights=value, minlength=self.n_rows)
+        return product
+
+    def transposed(self, n_rows: int) -> Indicators:
+        """The transposed matrix, whose entries are added in the same order."""
+        return Indicators(self.column, self.row, self.weight, n_rows)
+
+
+# ----------------------------------------------------------------------------------------------------
+# The passes, in chunks of items.
 
 CHUNK = 16_384  # items, a multiple of a block; the scores of a chunk stay in the cache
 _BLOCK = 64  # items whose evidence is one logarithm
@@ -39,31 +80,8 @@ def em_shard(
 ) -> float:
     """E step and expected counts of the items from `first` to `last`.
 
-    Parameters
-    ----------
-    packed : Packed
-        The annotations.
-    first : int
-        First item.
-    last : int
-        Item after the last one.
-    rows : ndarray of shape (n_workers * n_classes, n_classes)
-        log p(label | truth), a row for each worker and label.
-    log_prior : ndarray of shape (n_classes,)
-        log p(truth).
-    offset : ndarray of shape (n_items, n_classes) or None
-        Added to the log prior of each item.
-    counts : ndarray of shape (n_workers * n_classes, n_classes)
-        Expected counts are added here.
-    totals : ndarray of shape (n_classes,)
-        Expected class totals are added here.
-    posterior : ndarray of shape (n_items, n_classes) or None
-        Receives the posterior, where it is wanted.
-
-    Returns
-    -------
-    float
-        The evidence: log p(labels), summed over the items.
+    Shapes: rows (n_workers * n_classes, n_classes); log_prior (n_classes,); offset (n_items, n_classes); counts
+    (n_workers * n_classes, n_classes); totals (n_classes,); posterior (n_items, n_classes).
     """
     part = np.empty((last - first, len(log_prior))) if posterior is None else posterior[first:last]
     evidence: list[Array] = []
@@ -87,20 +105,7 @@ def em_shard(
 def vote_shard(packed: Packed, first: int, last: int, counts: Array, totals: Array, posterior: Array | None) -> None:
     """Counts and class totals if each item's posterior were its vote share.
 
-    Parameters
-    ----------
-    packed : Packed
-        The annotations.
-    first : int
-        First item.
-    last : int
-        Item after the last one.
-    counts : ndarray of shape (n_workers * n_classes, n_classes)
-        Counts are added here.
-    totals : ndarray of shape (n_classes,)
-        Class totals are added here.
-    posterior : ndarray of shape (n_items, n_classes) or None
-        Receives the vote shares, where they are wanted.
+    Shapes: counts (n_workers * n_classes, n_classes); totals (n_classes,); posterior (n_items, n_classes).
     """
     share = vote_shares(packed, first, last)
     counts += _by_row(packed, first, last, share, len(counts))
@@ -112,19 +117,7 @@ def vote_shard(packed: Packed, first: int, last: int, counts: Array, totals: Arr
 def vote_shares(packed: Packed, first: int, last: int) -> Array:
     """Share of each item's labels, or of their weights, that name each class.
 
-    Parameters
-    ----------
-    packed : Packed
-        The annotations.
-    first : int
-        First item.
-    last : int
-        Item after the last one.
-
-    Returns
-    -------
-    ndarray of shape (last - first, n_classes)
-        Rows sum to 1; they are 0 for items without labels.
+    Shapes: returns (last - first, n_classes).
     """
     a, b = packed.start[[first, last]]
     n_labels = np.diff(packed.start[first : last + 1])

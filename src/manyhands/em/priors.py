@@ -13,13 +13,14 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from manyhands import elementary
+from manyhands._core import elementary
+from manyhands._core.arrays import Array
 from manyhands.exceptions import AnnotationError, ParameterError
 from manyhands.validation import check_known
 
-Array = npt.NDArray[np.float64]
-
 _MAX_LISTED = 10  # classes in a message
+CLASS_SMOOTHING = 0.01  # items added to every class; ours, the default of `DawidSkene` for its parameter `smoothing`
+PRIOR_ACCURACY = 0.7  # of a worker, before any label is seen: the prior mean, worth one label; ours
 IMPOSSIBLE = -1e12  # finite, so that no arithmetic meets inf - inf; its exponential is exactly 0
 
 
@@ -35,15 +36,9 @@ class ClassPrior(Protocol):
 
 @dataclass(frozen=True)
 class EstimatedPrior:
-    """Class frequencies, estimated with a symmetric Dirichlet prior.
+    """Class frequencies, estimated with a symmetric Dirichlet prior."""
 
-    Parameters
-    ----------
-    smoothing : float
-        Pseudo-count: items added to every class.
-    """
-
-    smoothing: float
+    smoothing: float  # pseudo-count: items added to every class
 
     def solve(self, totals: Array) -> Array:
         """Log of the smoothed class frequencies."""
@@ -61,13 +56,10 @@ class EstimatedPrior:
 class FixedPrior:
     """Class frequencies that are known, or assumed, before any label is seen.
 
-    Parameters
-    ----------
-    log_prior : ndarray of shape (n_classes,)
-        log p(truth).
+    Shapes: log_prior (n_classes,).
     """
 
-    log_prior: Array
+    log_prior: Array  # (n_classes,)
 
     def solve(self, totals: Array) -> Array:
         """The given log p(truth), whatever the totals are."""
@@ -81,23 +73,7 @@ class FixedPrior:
 def class_prior(prior: str | npt.ArrayLike, n_classes: int, smoothing: float) -> ClassPrior:
     """The class prior named by an estimator's parameter.
 
-    Parameters
-    ----------
-    prior : {"estimated", "uniform"} or array-like of shape (n_classes,)
-        Estimated class frequencies, a uniform class prior, or a frequency for each class.
-    n_classes : int
-        Number of classes.
-    smoothing : float
-        Pseudo-count of each class where frequencies are estimated.
-
-    Returns
-    -------
-    ClassPrior
-
-    Raises
-    ------
-    ParameterError
-        Where the number of frequencies is not the number of classes.
+    Shapes: prior (n_classes,).
     """
     if isinstance(prior, str):
         if prior == "estimated":
@@ -105,7 +81,7 @@ def class_prior(prior: str | npt.ArrayLike, n_classes: int, smoothing: float) ->
         return FixedPrior(np.full(n_classes, -elementary.log(max(n_classes, 1))))
     share = np.asarray(prior, float)
     if share.shape != (n_classes,):
-        raise ParameterError(f"The parameter 'prior' has {share.size} numbers, but there are {n_classes} classes.")
+        raise ParameterError(f"The parameter `prior` has {share.size} numbers, but there are {n_classes} classes.")
     return FixedPrior(elementary.log(share / share.sum()))
 
 
@@ -114,24 +90,7 @@ def gold_codes(
 ) -> npt.NDArray[np.int32] | None:
     """Gold labels as class codes.
 
-    Parameters
-    ----------
-    gold : mapping or None
-        The known class of some items, {item: class}.
-    item_ids : ndarray of shape (n_items,)
-        The items.
-    classes : ndarray of shape (n_classes,)
-        The classes.
-
-    Returns
-    -------
-    ndarray of shape (n_items,) of int32 or None
-        Code of each item's gold class, -1 where there is none; None without gold.
-
-    Raises
-    ------
-    AnnotationError
-        Where gold names items or classes that are not in the annotations.
+    Shapes: item_ids (n_items,); classes (n_classes,); returns (n_items,).
     """
     if gold is not None and not isinstance(gold, Mapping):
         hint = " Pass gold.to_dict(), with the items as its index." if hasattr(gold, "to_dict") else ""
@@ -157,17 +116,7 @@ def gold_codes(
 def gold_offset(codes: npt.NDArray[np.int32] | None, n_classes: int) -> Array | None:
     """What gold adds to the log prior of each item: 0 for the gold class, effectively minus infinity for all others.
 
-    Parameters
-    ----------
-    codes : ndarray of shape (n_items,) of int32 or None
-        Class code of each item whose truth is known, -1 elsewhere.
-    n_classes : int
-        Number of classes.
-
-    Returns
-    -------
-    ndarray of shape (n_items, n_classes) or None
-        None without gold.
+    Shapes: codes (n_items,); returns (n_items, n_classes).
     """
     if codes is None:
         return None

@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from unicodedata import normalize
 
+from manyhands._core.spelling import did_you_mean
 from manyhands.exceptions import AnnotationError, SeveralQuestionsError
-from manyhands.spelling import did_you_mean
 
-_MAX_NAME = 40  # characters of a name in a message
-_MAX_NAMES = 10
-_MAX_PAIRS = 3
+_MAX_NAME = 40  # characters of a name in a message: an id such as a UUID (36) is whole
+_MAX_NAMES = 10  # names in a message: two lines of a terminal
 
 
 def normalise_name(name: str) -> str:
     """Return a column's name without case, spaces (also those without width), hyphens and underscores.
-
-    Parameters
-    ----------
-    name : str
-        The name.
-
-    Returns
-    -------
-    str
-        The normalised name.
 
     Examples
     --------
@@ -38,16 +26,6 @@ def normalise_name(name: str) -> str:
 
 def shorten(name: str) -> str:
     r"""Return the beginning of a long name, on one line and without control characters.
-
-    Parameters
-    ----------
-    name : str
-        The name.
-
-    Returns
-    -------
-    str
-        At most 40 characters, and "..." if the name is longer.
 
     Examples
     --------
@@ -61,16 +39,6 @@ def shorten(name: str) -> str:
 def listed(names: Sequence[str]) -> str:
     """Join names with commas; of more than ten names, the first ten and the number of the others.
 
-    Parameters
-    ----------
-    names : sequence of str
-        The names.
-
-    Returns
-    -------
-    str
-        The list.
-
     Examples
     --------
     >>> listed(["a", "b"])
@@ -82,18 +50,6 @@ def listed(names: Sequence[str]) -> str:
 
 def split_question(question: str, names: Iterable[str]) -> tuple[str, str | None] | None:
     """Split ``"question=choice"`` into an existing question and the choice.
-
-    Parameters
-    ----------
-    question : str
-        What the caller typed; both parts may contain "=".
-    names : iterable of str
-        The questions of the file.
-
-    Returns
-    -------
-    (name, choice) : tuple of (str, str or None), or None
-        The question and the choice that is asked about, if any; None if there is no such question.
 
     Examples
     --------
@@ -109,33 +65,11 @@ def split_question(question: str, names: Iterable[str]) -> tuple[str, str | None
 
 
 def find_question(question: str | None, names: Sequence[str], source: str) -> tuple[str, str | None]:
-    """Return the question of a file that is meant, and the choice that is asked about.
-
-    Parameters
-    ----------
-    question : str or None
-        What the caller typed.
-    names : sequence of str
-        The questions of the file.
-    source : str
-        Name of the file, for error messages.
-
-    Returns
-    -------
-    (name, choice) : tuple of (str, str or None)
-        The question and the choice, if any.
-
-    Raises
-    ------
-    SeveralQuestionsError
-        If no question was given.
-    AnnotationError
-        If there is none of this name; the message lists the questions.
-    """
+    """Return the question of a file that is meant, and the choice that is asked about."""
     if question is None:
         raise SeveralQuestionsError(
-            f"{source} holds answers to several questions: {listed(names)}. Pick one with --question NAME; inspect "
-            f"describes them all, and aggregate --all-questions takes each in turn.",
+            f"{source} holds answers to several questions: {listed(names)}. Pick one with `question=`; inspect "
+            f"describes them all, and aggregate with `all_questions=True` takes each in turn.",
             names,
         )
     found = split_question(question, names)
@@ -145,20 +79,20 @@ def find_question(question: str | None, names: Sequence[str], source: str) -> tu
     return found
 
 
+def argument(parameter: str, *values: str) -> str:
+    """Return a Python argument as messages name it; the command line shows it as its own option.
+
+    Examples
+    --------
+    >>> print(argument("item", "clip"), argument("missing", "?", "n/a"))
+    `item="clip"` `missing=["?", "n/a"]`
+    """
+    texts = [json.dumps(value, ensure_ascii=False) for value in values]
+    return f"`{parameter}={texts[0] if len(texts) == 1 else '[' + ', '.join(texts) + ']'}`"
+
+
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun, in singular or plural.
-
-    Parameters
-    ----------
-    number : int
-        The number.
-    noun : str
-        The noun in singular.
-
-    Returns
-    -------
-    str
-        Such as ``"2 items"``.
 
     Examples
     --------
@@ -167,52 +101,3 @@ def counted(number: int, noun: str) -> str:
     """
     plural = f"{noun}es" if noun.endswith("s") else f"{noun}s"
     return f"{number} {noun if number == 1 else plural}"
-
-
-def find_look_alikes(ids: Iterable[str]) -> list[tuple[str, str]]:
-    """Find pairs of different ids that are equal after Unicode normalisation, such as two ways to write an accent.
-
-    Parameters
-    ----------
-    ids : iterable of str
-        The ids.
-
-    Returns
-    -------
-    list of (str, str)
-        The pairs, sorted.
-
-    Examples
-    --------
-    >>> pairs = find_look_alikes(["caf" + chr(0xE9), "cafe" + chr(0x301), "cafe"])
-    >>> [tuple(map(len, pair)) for pair in pairs]
-    [(5, 4)]
-    """
-    ids = list(ids)
-    alike = defaultdict(set)
-    for value in ids:
-        if not value.isascii():
-            alike[normalize("NFC", value)].add(value)
-    if any(form.isascii() for form in alike):  # the Kelvin sign is normalised to K
-        for value in alike.keys() & set(ids):
-            alike[value].add(value)
-    groups = (sorted(group) for group in alike.values())
-    return sorted((group[0], other) for group in groups for other in group[1:])
-
-
-def look_alike_note(pairs: Sequence[tuple[str, str]]) -> str:
-    """Return the note on ids that look alike, with their characters escaped.
-
-    Parameters
-    ----------
-    pairs : sequence of (str, str)
-        The pairs.
-
-    Returns
-    -------
-    str
-        The sentence.
-    """
-    shown = "; ".join(f"{shorten(ascii(a))} and {shorten(ascii(b))}" for a, b in pairs[:_MAX_PAIRS])
-    more = f"; {len(pairs)} pairs in all" if len(pairs) > _MAX_PAIRS else ""
-    return f"Some ids look alike but are spelled differently, and were kept apart: {shown}{more}."

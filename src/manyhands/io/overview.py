@@ -9,29 +9,16 @@ import numpy as np
 
 from manyhands import metrics
 from manyhands.annotations import Annotations
-from manyhands.io.read.reading import Reading
-from manyhands.io.write.json_values import to_json_value
-from manyhands.io.write.results import class_names, count_components
+from manyhands.io.reading import Reading
+from manyhands.io.write.results import class_names, count_components, to_json_value
 
-_N_BOOTSTRAP = 200
-_N_EXAMPLES = 3
+_N_BOOTSTRAP = 200  # of an overview, which should be fast; `describe_agreement` by itself has 1000
+_N_EXAMPLES = 3  # of the labels of a question
 _WEIGHTS = ("linear", "quadratic")  # of weighted kappa
 
 
 def overview(reading: Reading) -> dict[str, Any]:
-    """Return everything that ``manyhands inspect`` shows, ready for JSON.
-
-    Parameters
-    ----------
-    reading : Reading
-        The export.
-
-    Returns
-    -------
-    dict
-        `describe_reading`, `describe_crowd`, ``agreement`` and ``examples``. Nothing depends on the clock or the
-        machine.
-    """
+    """Return everything that ``manyhands inspect`` shows, ready for JSON."""
     summary = {"schema": 1} | describe_reading(reading)
     if reading.refusal is None:
         summary |= describe_crowd(reading.annotations)
@@ -43,19 +30,7 @@ def overview(reading: Reading) -> dict[str, Any]:
 
 
 def describe_reading(reading: Reading) -> dict[str, Any]:
-    """Return what was read, from where, and what became of every row.
-
-    Parameters
-    ----------
-    reading : Reading
-        The export.
-
-    Returns
-    -------
-    dict
-        Source, format, columns, questions, ledger, number of gold labels, notes and refusal; ``kinds``, the number of
-        people and machines, if the file names them.
-    """
+    """Return what was read, from where, and what became of every row."""
     return {
         "source": reading.source,
         "format": reading.format,
@@ -71,20 +46,7 @@ def describe_reading(reading: Reading) -> dict[str, Any]:
 
 
 def describe_crowd(annotations: Annotations) -> dict[str, Any]:
-    """Return counts of items, workers, classes and labels.
-
-    Parameters
-    ----------
-    annotations : Annotations
-        The labels.
-
-    Returns
-    -------
-    dict
-        Counts; ``labels_per_item`` and ``labels_per_worker`` with mean, min, median and max; ``density`` (share of
-        (item, worker) pairs with a label) and ``sparsity`` (1 - density); ``n_components`` of the bipartite graph of
-        items and workers; labels by class; and the imbalance ratio.
-    """
+    """Return counts of items, workers, classes and labels."""
     per_item = annotations.n_labels
     per_worker = np.bincount(annotations.worker, minlength=annotations.n_workers)
     pairs = len(np.unique(annotations.item.astype(np.int64) * max(annotations.n_workers, 1) + annotations.worker))
@@ -108,18 +70,7 @@ def describe_crowd(annotations: Annotations) -> dict[str, Any]:
 
 
 def describe_order(annotations: Annotations) -> dict[str, Any]:
-    """Return the order of ordered classes, and the crowd's weighted kappa.
-
-    Parameters
-    ----------
-    annotations : Annotations
-        The labels, with ordered classes.
-
-    Returns
-    -------
-    dict
-        ``order``, the classes from low to high, and ``linear_kappa`` and ``quadratic_kappa``, None where undefined.
-    """
+    """Return the order of ordered classes, and the crowd's weighted kappa."""
     found = {f"{w}_kappa": metrics.weighted_kappa(annotations, w, n_bootstrap=0).value for w in _WEIGHTS}
     return {"order": class_names(annotations.classes)} | {
         name: None if np.isnan(value) else round(value, 6) for name, value in found.items()
@@ -137,24 +88,6 @@ def describe_agreement(
     """Return percent agreement, Fleiss' kappa and Krippendorff's alpha, each with its confidence interval.
 
     Ordered classes, of the level "ordinal" or of ordered annotations, have kappa with linear and quadratic weights too.
-
-    Parameters
-    ----------
-    annotations : Annotations
-        The labels.
-    level : {"nominal", "ordinal", "interval", "ratio"}, default="nominal"
-        Level of measurement for Krippendorff's alpha.
-    order : list of str or None, default=None
-        The classes in ascending order, for the levels other than nominal.
-    n_bootstrap : int, default=1000
-        Number of bootstrap samples for the intervals.
-    random_state : int, default=0
-        Seed of the bootstrap.
-
-    Returns
-    -------
-    list of dict
-        One per measure: ``measure``, ``value``, ``low``, ``high``, ``n_items`` and ``reason`` (why there is no value).
     """
     if order is None and annotations.is_ordered and level == "ordinal":
         order = annotations.classes.tolist()

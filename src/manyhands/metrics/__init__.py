@@ -1,32 +1,44 @@
-"""Metrics of labels: accuracy, calibration, inter-annotator agreement, class imbalance.
+"""Metrics of labels: accuracy, calibration, inter-annotator agreement, class imbalance, position bias.
 
-    truth          accuracy, balanced accuracy, macro F1
-    truth_scorer   the same as a scorer of scikit-learn, by item id
-    calibration    log loss, Brier score, expected calibration error (ECE)
-    agreement      percent agreement, Fleiss' kappa, agreement per item
-    alpha          Krippendorff's alpha, overall and per class
-    weighted_kappa linear and quadratic kappa of ordered classes, of the crowd and of each worker
-    worker_pairs   agreement and Cohen's kappa of every two workers
-    imbalance      imbalance ratio
-
-    vote_patterns distances scales bootstrap   what these are computed with
+    truth          accuracy, balanced accuracy, macro F1; log loss, Brier score, calibration error; imbalance; scorer
+    agreement      percent agreement, Fleiss' kappa, Krippendorff's alpha, weighted kappa, pairs of workers
+    position_bias  how the verdicts of judges depend on the order of presentation: first-position share, flip rate
+    vote_patterns  what agreement is computed with: patterns of votes, bootstrap, distances
 
 A metric that is undefined is NaN with a reason, never 0 or 1.
 """
 
-from manyhands.metrics.agreement import Agreement, fleiss_kappa, item_agreement, percent_agreement
-from manyhands.metrics.alpha import ClassAgreement, class_agreement, krippendorff_alpha
-from manyhands.metrics.calibration import brier, ece, log_loss
-from manyhands.metrics.imbalance import imbalance_ratio
-from manyhands.metrics.truth import accuracy, balanced_accuracy, macro_f1
-from manyhands.metrics.truth_scorer import TruthScorer, truth_scorer
-from manyhands.metrics.weighted_kappa import weighted_kappa, worker_weighted_kappa
-from manyhands.metrics.worker_pairs import PairAgreement, pair_agreement
+from manyhands.metrics.agreement import (
+    Agreement,
+    ClassAgreement,
+    PairAgreement,
+    class_agreement,
+    fleiss_kappa,
+    item_agreement,
+    krippendorff_alpha,
+    pair_agreement,
+    percent_agreement,
+    weighted_kappa,
+    worker_weighted_kappa,
+)
+from manyhands.metrics.position_bias import PositionBias, position_bias
+from manyhands.metrics.truth import (
+    TruthScorer,
+    accuracy,
+    balanced_accuracy,
+    brier,
+    ece,
+    imbalance_ratio,
+    log_loss,
+    macro_f1,
+    truth_scorer,
+)
 
 __all__ = [
     "Agreement",
     "ClassAgreement",
     "PairAgreement",
+    "PositionBias",
     "TruthScorer",
     "accuracy",
     "balanced_accuracy",
@@ -41,6 +53,7 @@ __all__ = [
     "macro_f1",
     "pair_agreement",
     "percent_agreement",
+    "position_bias",
     "truth_scorer",
     "weighted_kappa",
     "worker_weighted_kappa",

@@ -1,21 +1,29 @@
-"""Networks from features to logits: a multilayer perceptron, a small convolutional network, or the caller's own."""
+"""Networks from features to logits, and their outputs over all rows of X.
+
+`build` makes a multilayer perceptron, a small convolutional network, or the caller's own. `outputs` and `probabilities`
+apply a network to rows of X on its device; `choose_device` and `suited_threads` say on which device and threads.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import nn
 from torch.nn import functional as F
 
+from manyhands._core.system import check_memory
 from manyhands.exceptions import LimitError, ParameterError
-from manyhands.validation import check_memory
+from manyhands.features import Index, Rows
 
 Backbone = str | Callable[[Any, int], nn.Module]
-_MAX_WEIGHTS = 2**32
+_MAX_WEIGHTS = 2**32  # 64 GB while they are trained; above it the count alone is reason enough to refuse
 _BYTES_PER_WEIGHT = 16  # the weight, its gradient, and Adam's two moving averages, 4 bytes each
 _LARGE = 46  # pixels: four layers without padding leave one pixel of them
 
@@ -65,7 +73,7 @@ def build(
     """
     if isinstance(backbone, nn.Module):
         raise ParameterError(
-            "The parameter 'backbone' is a module; give a function that makes one, since every fit needs a new one: "
+            "The parameter `backbone` is a module; give a function that makes one, since every fit needs a new one: "
             "lambda n_features, n_classes: ..."
         )
     if callable(backbone):
@@ -80,22 +88,6 @@ def mlp(
     sizes: Sequence[int], dropout: float = 0.5, batch_norm: bool = False, activation: type[nn.Module] = nn.ReLU
 ) -> nn.Sequential:
     """Multilayer perceptron: linear layers, with activation and dropout behind all but the last.
-
-    Parameters
-    ----------
-    sizes : sequence of int
-        Sizes of all layers, from the number of inputs to the number of outputs.
-    dropout : float, default=0.5
-        Dropout probability; 0 leaves the layers out.
-    batch_norm : bool, default=False
-        Batch normalisation between each hidden linear layer and its activation.
-    activation : type of torch.nn.Module, default=torch.nn.ReLU
-        Activation.
-
-    Returns
-    -------
-    torch.nn.Sequential
-        Maps (n_rows, ...) to (n_rows, sizes[-1]); rows of several dimensions are flattened.
 
     Examples
     --------
@@ -118,18 +110,7 @@ def mlp(
 
 
 def check_weights(sizes: Sequence[int]) -> None:
-    """Check, before any layer is made, that a perceptron of these sizes can be trained in memory.
-
-    Parameters
-    ----------
-    sizes : sequence of int
-        Sizes of all layers, from the number of inputs to the number of outputs.
-
-    Raises
-    ------
-    LimitError
-        Above 2^32 weights, or where 16 bytes per weight (weight, gradient, Adam's averages) exceed the memory.
-    """
+    """Check, before any layer is made, that a perceptron of these sizes can be trained in memory."""
     wide = [int(size) for size in sizes]  # NumPy's integers would overflow
     count = sum((before + 1) * after for before, after in pairwise(wide))
     remedy = "Make the sizes of its layers smaller."
@@ -153,38 +134,16 @@ def convnet(
 ) -> nn.Sequential:
     """Small convolutional network for images.
 
-    Four 3x3 convolutions with 32, 32, 64 and 64 filters and ReLU, each followed by 2x2 max pooling; batch
-    normalisation behind the fourth; then a perceptron. Images of at least 46 x 46 pixels are convolved without padding;
-    smaller ones with a padding of one, and pooling is left out once a side has a single pixel.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        (channels, height, width) of an image.
-    n_classes : int
-        Number of outputs.
-    hidden : sequence of int, default=(128,)
-        Sizes of the fully connected hidden layers.
-    dropout : float, default=0.5
-        Dropout probability behind each hidden layer.
-    normalised_layer : int, default=4
-        Convolution, counted from 1, behind which batch normalisation stands.
-
-    Returns
-    -------
-    torch.nn.Sequential
-        Maps (n_rows, channels, height, width) to (n_rows, n_classes) logits.
-
-    Raises
-    ------
-    ParameterError
-        Where `shape` does not have three dimensions.
+    Four 3x3 convolutions with 32, 32, 64 and 64 filters and ReLU, each followed by 2x2 max pooling; batch normalisation
+    between the fourth convolution and its ReLU; then a perceptron. Images of at least 46 x 46 pixels are convolved
+    without padding; smaller ones with a padding of one, and pooling is left out once a side has a single pixel.
 
     Notes
     -----
-    It is the network of "Data Difficulty Specified Crowdsourcing" (`manyhands.classifiers.difficulty`), with batch
-    normalisation where the paper has it; the authors' code has it behind the first convolution
-    (``normalised_layer=1``).
+    It is the network of "Data Difficulty Specified Crowdsourcing" (`manyhands.classifiers.difficulty_em`, Appendix
+    A.2). Batch normalisation is between the fourth convolution and its ReLU; the paper prints it behind the fourth
+    pooling, the authors' code has it behind the first convolution (``normalised_layer=1``). The numbers of filters are
+    not printed.
     """
     if len(shape) != 3:
         raise ParameterError(
@@ -232,36 +191,108 @@ class UnitNorm(nn.Module):
 
 
 def normalised(network: nn.Module) -> nn.Sequential:
-    """The network with outputs of Euclidean norm 1, as embeddings that are compared by their angles need.
-
-    Parameters
-    ----------
-    network : torch.nn.Module
-        From features to (n_rows, n_outputs).
-
-    Returns
-    -------
-    torch.nn.Sequential
-        The same with normalised rows.
-    """
+    """The network with outputs of Euclidean norm 1, as embeddings that are compared by their angles need."""
     return nn.Sequential(network, UnitNorm())
 
 
-def _checked(made: Any, shape: tuple[int, ...], n_classes: int) -> nn.Module:
+def _checked(module: Any, shape: tuple[int, ...], n_classes: int) -> nn.Module:
     """The caller's module, after it returned logits of the right shape for two rows of zeros."""
-    if not isinstance(made, nn.Module):
+    if not isinstance(module, nn.Module):
         raise ParameterError(
-            f"The function given as 'backbone' must make a torch Module; it made {type(made).__name__}."
+            f"The function given as 'backbone' must make a torch Module; it made {type(module).__name__}."
         )
-    training = made.training
+    training = module.training
     try:
         with torch.no_grad():
-            output = made.eval()(torch.zeros(2, *shape))
+            output = module.eval()(torch.zeros(2, *shape))
     except Exception as error:  # the caller's own code may raise anything
         raise ParameterError(f"The module given by 'backbone' cannot take rows of shape {shape}: {error}") from error
-    found = tuple(output.shape) if isinstance(output, torch.Tensor) else type(output).__name__
-    if found != (2, n_classes):
+    kind = tuple(output.shape) if isinstance(output, torch.Tensor) else type(output).__name__
+    if kind != (2, n_classes):
         raise ParameterError(
-            f"The module given by 'backbone' must give {n_classes} logits per row as a tensor; for 2 rows: {found}."
+            f"The module given by 'backbone' must give {n_classes} logits per row as a tensor; for 2 rows: {kind}."
         )
-    return made.train(training)
+    return module.train(training)
+
+
+# ----------------------------------------------------------------------------------------------------
+# Networks applied to rows of X: tensors of rows, outputs and probabilities; the device and threads for it.
+
+# Multiplications in a step from which several threads are faster than one: about a millisecond of one core, well above
+# the time that it takes to wake the others.
+_WORTH_THREADS = 1 << 26
+_BLOCK = 1024  # rows that a network reads at a time in evaluation mode: bounds the memory of images
+
+
+def as_tensor(rows: Rows, index: Index, device: torch.device | str) -> torch.Tensor:
+    """Rows of X as a tensor on a device.
+
+    Shapes: index (n,).
+    """
+    return torch.from_numpy(rows.take(index)).to(device)
+
+
+def probabilities(network: nn.Module, rows: Rows, index: Index | None = None) -> npt.NDArray[np.float64]:
+    """Class probabilities: the softmax of a network's logits.
+
+    Shapes: index (n,).
+    """
+    return np.asarray(outputs(network, rows, index).softmax(1).numpy())
+
+
+@torch.no_grad()
+def outputs(network: nn.Module, rows: Rows, index: Index | None = None) -> torch.Tensor:
+    """Outputs of a network in evaluation mode, without gradients, a block of rows at a time.
+
+    Shapes: index (n,).
+    """
+    device = next((p.device for p in network.parameters()), torch.device("cpu"))
+    index = np.arange(len(rows)) if index is None else index
+    was_training = network.training
+    network.eval()
+    blocks = np.split(index, range(_BLOCK, len(index), _BLOCK))
+    values = [network(as_tensor(rows, block, device)).cpu().double() for block in blocks]  # MPS has no float64
+    network.train(was_training)
+    return torch.cat(values)
+
+
+@contextmanager
+def suited_threads(work: int | None) -> Iterator[None]:
+    """Context in which torch uses a single thread where a training step is too small to gain from several.
+
+    Waking threads for small operations can make these ten times slower on a busy machine.
+    """
+    before = torch.get_num_threads()
+    if work is not None and work < _WORTH_THREADS:
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def choose_device(device: str) -> torch.device:
+    """The torch device of a name."""
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = str(error).partition("\n")[0].partition(". ")[0].rstrip(".")[:200]  # torch may add pages
+        raise ParameterError(
+            f"The parameter `device` is {device!r}, which torch cannot use here ({reason}); this machine has "
+            f"{', '.join(available_devices())}."
+        ) from None
+    return torch.device(device)
+
+
+def available_devices() -> list[str]:
+    """The devices of this machine that torch can use."""
+    names = ["cpu"]
+    if torch.cuda.is_available():
+        names += [f"cuda:{n}" for n in range(torch.cuda.device_count())]
+    if torch.backends.mps.is_available():
+        names.append("mps")
+    if torch.xpu.is_available():
+        names += [f"xpu:{n}" for n in range(torch.xpu.device_count())]
+    return names

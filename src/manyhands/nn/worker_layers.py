@@ -32,32 +32,15 @@ WorkerOutputs = Callable[[torch.Tensor], torch.Tensor]
 
 FORMS = ("mw", "vw", "vb", "vw-b", "sw")
 _SMALL = 32  # number of classes up to which multiply-and-sum is faster than torch's batched matrix product
-_TINY = 1e-30  # least value of which a logarithm is taken
-_MIN_PROBABILITY = 1e-3  # least probability of a label in initial confusion matrices
+_TINY = 1e-30  # least value of which a logarithm is taken, well above the least normal 32-bit float
+_DIAGONAL = 0.8  # initial probability of a right label where none is stated: workers are mostly right; ours
+_MIN_PROBABILITY = 1e-3  # least probability of a label in initial confusion matrices, see `_log_clipped`
 
 
 class CrowdLogits(nn.Module):
     """Crowd layer: logits of a worker's label as a linear function of the network's class probabilities.
 
     All workers start at the identity, or at given confusion matrices with `initialise_at`.
-
-    Parameters
-    ----------
-    n_workers : int
-        Number of workers.
-    n_classes : int
-        Number of classes.
-    form : {"mw", "vw", "vb", "vw-b", "sw"}, default="mw"
-        Parameters of a worker: a matrix, a weight per class, a bias per class, both, or one scalar weight.
-    scale : float, default=1.0
-        The initial weights are `scale` times the identity.
-
-    Attributes
-    ----------
-    weight : torch.nn.Parameter or None
-        Flattened weights, one row per worker; None for "vb".
-    bias : torch.nn.Parameter of shape (n_workers, n_classes) or None
-        Biases; None unless the form has them.
     """
 
     def __init__(self, n_workers: int, n_classes: int, form: str = "mw", scale: float = 1.0) -> None:
@@ -74,10 +57,7 @@ class CrowdLogits(nn.Module):
         "mw" reproduces the matrices, "vw", "vw-b" and "sw" their diagonals (the mean of them for "sw"), and "vb" the
         mean label distribution of each worker.
 
-        Parameters
-        ----------
-        confusion : ndarray of shape (n_workers, n_classes, n_classes)
-            Entry [worker, truth, label]; probabilities below 0.001 are raised to 0.001.
+        Shapes: confusion (n_workers, n_classes, n_classes).
         """
         log_confusion = torch.from_numpy(_log_clipped(confusion)).float()
         diagonal = log_confusion.diagonal(dim1=1, dim2=2)
@@ -99,16 +79,7 @@ class CrowdLogits(nn.Module):
     def forward(self, log_proba: torch.Tensor, batch: Batch) -> torch.Tensor:
         """Return the log-probability of each label of a mini-batch.
 
-        Parameters
-        ----------
-        log_proba : torch.Tensor of shape (n_rows, n_classes)
-            log p(k | x) of the rows.
-        batch : Batch
-            Their labels.
-
-        Returns
-        -------
-        torch.Tensor of shape (n_labels,)
+        Shapes: log_proba (n_rows, n_classes); returns (n_labels,).
         """
         logits = self.logits(log_proba.exp().index_select(0, batch.row), batch.worker)
         return log_softmax_at(logits, batch.label)
@@ -116,16 +87,7 @@ class CrowdLogits(nn.Module):
     def logits(self, proba: torch.Tensor, worker: torch.Tensor) -> torch.Tensor:
         """Return the logits of a label for each pair of class probabilities and worker.
 
-        Parameters
-        ----------
-        proba : torch.Tensor of shape (n, n_classes)
-            Class probabilities.
-        worker : torch.Tensor of shape (n,)
-            One worker per row.
-
-        Returns
-        -------
-        torch.Tensor of shape (n, n_classes)
+        Shapes: proba (n, n_classes); worker (n,); returns (n, n_classes).
         """
         if self.weight is not None and self.form == "mw":
             return _batched_product(proba, self.weight.index_select(0, worker).view(-1, self.n_classes, self.n_classes))
@@ -136,14 +98,7 @@ class CrowdLogits(nn.Module):
     def label_distribution(self, worker: torch.Tensor) -> WorkerOutputs:
         """Return a function from log p(k | x) to the log-probability of every label of each of these workers.
 
-        Parameters
-        ----------
-        worker : torch.Tensor of shape (n_workers,)
-            Codes of the workers.
-
-        Returns
-        -------
-        callable (torch.Tensor of shape (n, n_classes)) -> torch.Tensor of shape (n, n_classes, n_workers)
+        Shapes: worker (n_workers,).
         """
         logits = self.worker_logits(worker)
         return lambda log_proba: logits(log_proba).log_softmax(1)
@@ -157,9 +112,9 @@ class CrowdLogits(nn.Module):
         bias = None if self.bias is None else self.bias.index_select(0, worker).t()
 
         def logits(log_proba: torch.Tensor) -> torch.Tensor:
-            found = log_proba.exp().unsqueeze(2).expand(-1, -1, len(worker))
-            found = found if weight is None else found * weight
-            return found if bias is None else found + bias
+            value = log_proba.exp().unsqueeze(2).expand(-1, -1, len(worker))
+            value = value if weight is None else value * weight
+            return value if bias is None else value + bias
 
         return logits
 
@@ -176,27 +131,11 @@ class CrowdLogits(nn.Module):
 
 
 class Confusion(nn.Module):
-    """Confusion matrix per worker; a forward pass reads only the column of each observed label.
+    """Confusion matrix per worker; a forward pass reads only the column of each observed label."""
 
-    Parameters
-    ----------
-    n_workers : int
-        Number of workers.
-    n_classes : int
-        Number of classes.
-    rows : {"softmax", "softplus"}, default="softmax"
-        How unconstrained parameters become rows that sum to 1: softmax (SpeeLFC), or softplus and division by the row
-        sum (Tanno et al.).
-    diagonal : float or None, default=0.8
-        Initial diagonal of every matrix. None with "softplus" starts at the parameters 6 I - 5 of Tanno et al.
-
-    Attributes
-    ----------
-    weight : torch.nn.Parameter of shape (n_workers, n_classes * n_classes)
-        Unconstrained parameters; each row is a matrix [label, truth].
-    """
-
-    def __init__(self, n_workers: int, n_classes: int, rows: str = "softmax", diagonal: float | None = 0.8) -> None:
+    def __init__(
+        self, n_workers: int, n_classes: int, rows: str = "softmax", diagonal: float | None = _DIAGONAL
+    ) -> None:
         super().__init__()
         self.rows, self.n_workers, self.n_classes = rows, n_workers, n_classes
         on, off = _initial_parameters(n_classes, rows, diagonal)
@@ -210,35 +149,16 @@ class Confusion(nn.Module):
     def with_trace(self, log_proba: torch.Tensor, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the result of `forward` and the penalty of Tanno et al.
 
-        Parameters
-        ----------
-        log_proba : torch.Tensor of shape (n_rows, n_classes)
-            log p(k | x) of the rows.
-        batch : Batch
-            Their labels.
-
-        Returns
-        -------
-        log_label : torch.Tensor of shape (n_labels,)
-            Log-probability of each label.
-        trace : torch.Tensor
-            Mean trace of C over the distinct workers of the mini-batch.
+        Shapes: log_proba (n_rows, n_classes); returns log_label (n_labels,).
         """
         log_c, place = self._distinct_log_c(batch.worker)
         return self._log_label(log_proba, batch, log_c, place), _mean_trace(log_c)
-
-    def mean_trace(self, worker: torch.Tensor) -> torch.Tensor:
-        """Return the mean trace of C over the distinct ones of these workers; 0 where there are none."""
-        return _mean_trace(self._distinct_log_c(worker)[0])
 
     @torch.no_grad()
     def initialise_at(self, confusion: npt.NDArray[np.float64]) -> None:
         """Set the parameters to these confusion matrices.
 
-        Parameters
-        ----------
-        confusion : ndarray of shape (n_workers, n_classes, n_classes)
-            Entry [worker, truth, label]; probabilities below 0.001 are raised to 0.001.
+        Shapes: confusion (n_workers, n_classes, n_classes).
         """
         log_column = torch.from_numpy(_log_clipped(confusion)).float().transpose(1, 2)  # [worker, label, truth]
         free = log_column if self.rows == "softmax" else log_column.exp().expm1().log()
@@ -251,14 +171,7 @@ class Confusion(nn.Module):
     def label_distribution(self, worker: torch.Tensor) -> WorkerOutputs:
         """Return a function from log p(k | x) to the log-probability of every label of each of these workers.
 
-        Parameters
-        ----------
-        worker : torch.Tensor of shape (n_workers,)
-            Codes of the workers.
-
-        Returns
-        -------
-        callable (torch.Tensor of shape (n, n_classes)) -> torch.Tensor of shape (n, n_classes, n_workers)
+        Shapes: worker (n_workers,).
         """
         table = _side_by_side(self.log_rows(worker).exp())
         return lambda log_proba: _product_with_all(log_proba.exp(), table, self.n_classes).clamp(min=_TINY).log()
@@ -318,8 +231,8 @@ def _mean_trace(log_c: torch.Tensor) -> torch.Tensor:
 def _initial_parameters(n_classes: int, rows: str, diagonal: float | None) -> tuple[float, float]:
     """Unconstrained parameters on and off the diagonal that give this diagonal."""
     if rows == "softplus" and diagonal is None:
-        return 1.0, -5.0
-    share = 0.8 if diagonal is None else diagonal
+        return 1.0, -5.0  # as in the code of Tanno et al.: a diagonal of .995 with two classes, .956 with ten
+    share = _DIAGONAL if diagonal is None else diagonal
     odds = share / (1 - share) * max(n_classes - 1, 1)  # of the diagonal against one other cell
     if rows == "softmax":
         return math.log(odds), 0.0

@@ -1,43 +1,34 @@
 """The HTML report: one file that shows the labels, the workers and what to do next.
 
-    panel         `Panel`: a finding with its picture and its table
-    run           `Run`: everything that a report may show; what is absent is None
-    building      `PANELS` and `build`: the panels of a run whose data are there
-    panels        the panels, pure functions of a run
-    svg           drawing: SVG elements that take their colours from the page
-    axes, charts, curves, heat_maps   pictures
-    picture_data  `Picture`: an SVG element with the data that it shows
-    statistics    intervals that several panels need
-    wording       numbers and names as the report shows them
-    label_times   days, weeks, and the seconds between two labels
-    item_texts    which field of the export says what an item is
-    page          the page: template, style, script, the run's data as JSON, and back
-    changes       what changed between two reports
-    notebook      what a notebook shows of models, scorecards and comparisons
-    writing_page  `write_report`: a fitted model as a page on disk
-
-The package can be called: ``manyhands.report(model, "report.html")`` is `write_report`.
+run       `Run`: everything that a report may show; `Panel`: a finding with its picture and its table
+panels    one function for each panel, from a `Run`: of the data, the labels, the workers, the whole page
+page      `PANELS` in their order, `build`; `write_report`: a fitted model as a page on disk
+html      the page: template, style, script, the run's data as JSON, and back
+drawing   pictures: SVG elements that take their colours from the page and keep the data that they show
+wording   numbers and names as the report shows them
+changes   what changed between two reports
+notebook  what a notebook shows of models, scorecards and comparisons
+matplotlib_figures    the same pictures as figures of matplotlib, for papers (`manyhands.plots`)
 """
 
-from __future__ import annotations
-
-import sys
-from pathlib import Path
-from types import ModuleType
-from typing import Any
-
-from manyhands.report.building import PANELS, Report, build
-from manyhands.report.page.embedding import run_data
-from manyhands.report.page.fragment import panels_html
-from manyhands.report.page.page_rendering import render_page
-from manyhands.report.page.reading_back import read_page
-from manyhands.report.panel import Alert, Bar, Chips, Panel, Table
-from manyhands.report.run import ComparedMethods, Provenance, Run, make_run
-from manyhands.report.writing_page import write_report
+from manyhands.report.html import panels_html, read_page, render_page, run_data
+from manyhands.report.page import PANELS, build, write_report
+from manyhands.report.run import (
+    Bar,
+    Chips,
+    ComparedMethods,
+    Notice,
+    Panel,
+    Provenance,
+    Report,
+    Run,
+    Table,
+    make_run,
+)
 
 __all__ = [
     "PANELS",
-    "Alert",
+    "Notice",
     "Bar",
     "Chips",
     "ComparedMethods",
@@ -54,13 +45,3 @@ __all__ = [
     "run_data",
     "write_report",
 ]
-
-
-class _CallableModule(ModuleType):
-    """The package, which can be called as a function: its name is that of the function."""
-
-    def __call__(self, model: Any, path: str | Path, **options: Any) -> Path:
-        return write_report(model, path, **options)
-
-
-sys.modules[__name__].__class__ = _CallableModule

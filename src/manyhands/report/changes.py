@@ -9,13 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from manyhands.exceptions import AnnotationError
-from manyhands.io.write.spreadsheet import unguard
-from manyhands.report.building import Report
-from manyhands.report.charts import Dot, columns, dots
-from manyhands.report.page.embedding import KIND, SCHEMA
-from manyhands.report.page.reading_back import read_page
-from manyhands.report.panel import Panel, Table, cut
-from manyhands.report.picture_data import Picture
+from manyhands.io.write.results import unguard
+from manyhands.report.drawing import Dot, Picture, columns, dots
+from manyhands.report.html import KIND, SCHEMA, read_page
+from manyhands.report.run import Panel, Report, Table, cut
 from manyhands.report.wording import counted, percent, visible
 
 _MOST_ROWS = 300
@@ -29,30 +26,14 @@ _WORKER_COLUMNS = (
     "accuracy after",
     "change",
     "clear",
-    "flags before",
-    "flags after",
+    "alerts before",
+    "alerts after",
 )
 _CLEAR = 0.02  # change of accuracy that is worth a row
 
 
 def read_run(path: str | Path) -> dict[str, Any]:
-    """Read a report back, with the labels that are in a file beside it.
-
-    Parameters
-    ----------
-    path : str or Path
-        A page of `manyhands report`.
-
-    Returns
-    -------
-    dict
-        The data; ``labels`` as columns.
-
-    Raises
-    ------
-    AnnotationError
-        If the file is no report of a run, or the labels beside it are missing.
-    """
+    """Read a report back, with the labels that are in a file beside it."""
     data = read_page(path)
     if data["kind"] != KIND:
         raise AnnotationError(f"{path} compares two runs. Give the two reports themselves.")
@@ -64,24 +45,7 @@ def read_run(path: str | Path) -> dict[str, Any]:
 def compare_runs(
     before: dict[str, Any], after: dict[str, Any], names: tuple[str, str]
 ) -> tuple[Report, dict[str, Any]]:
-    """Return what changed from one run to another.
-
-    Parameters
-    ----------
-    before : dict
-        The first run, as of `read_run`.
-    after : dict
-        The second run.
-    names : tuple of (str, str)
-        Names of the two files.
-
-    Returns
-    -------
-    report : Report
-        Panels of labels and workers.
-    data : dict
-        The main numbers, for the page.
-    """
+    """Return what changed from one run to another."""
     old, new = _labels(before), _labels(after)
     shared = [item for item in new if item in old]
     flipped = [item for item in shared if old[item][0] != new[item][0]]
@@ -95,8 +59,8 @@ def compare_runs(
         "changed labels": f"{len(flipped):,}",
         "new items": f"{len(new.keys() - old.keys()):,}",
         "items gone": f"{len(old.keys() - new.keys()):,}",
-        "at least 0.9 sure before": percent(_sure(old)),
-        "at least 0.9 sure after": percent(_sure(new)),
+        "at least 0.9 sure before": percent(_sure(before, old)),
+        "at least 0.9 sure after": percent(_sure(after, new)),
     }
     head = Panel("summary", sentences, "what changed", counted(len(shared), "shared item"), values=figures)
     title = f"From {visible(names[0], 80)} to {visible(names[1], 80)}"
@@ -120,7 +84,8 @@ def _label_panel(
 ) -> Panel:
     """Return the panel of labels that flipped."""
     methods = [(run.get("provenance") or {}).get("method") for run in (before, after)]
-    reasons = {item: _reason(old[item], new[item], methods) for item in flipped}
+    checked = {item for item in new if new[item][3]} != {item for item in old if old[item][3]}
+    reasons = {item: _reason(old[item], new[item], methods, checked) for item in flipped}
     rows, n_rows = cut(
         [
             (
@@ -182,12 +147,12 @@ def _worker_panel(before: dict[str, Any], after: dict[str, Any]) -> Panel:
     if len(shared) < 0.5 * min(len(old), len(new)):
         notes.append(
             "Few workers are in both reports. If they are the same people, make both reports with the "
-            "same --key, so that a worker keeps the pseudonym."
+            "same key file, so that a worker keeps the pseudonym."
         )
     return Panel(
         "workers",
         _moved(risen, fallen),
-        "Workers in both reports whose accuracy or flags changed, the largest fall first. A change is clear if "
+        "Workers in both reports whose accuracy or alerts changed, the largest fall first. A change is clear if "
         "the old accuracy is outside the new 95% interval.",
         counted(len(shared), "shared worker"),
         _worker_chart(rows),
@@ -206,16 +171,16 @@ def _worker_panel(before: dict[str, Any], after: dict[str, Any]) -> Panel:
 
 
 def _change_of(worker: str, was: dict[str, Any], now: dict[str, Any]) -> tuple[Any, ...] | None:
-    """Return the row of a worker whose accuracy or flags changed; None if not, or if no label could be compared."""
+    """Return the row of a worker whose accuracy or alerts changed; None if not, or if no label could be compared."""
     if None in (*was.values(), *now.values()):
         return None
     change = now["accuracy"] - was["accuracy"]
-    if abs(change) < _CLEAR and was["flags"] == now["flags"]:
+    if abs(change) < _CLEAR and was["alerts"] == now["alerts"]:
         return None
     clear = now["low"] > was["accuracy"] if change > 0 else now["high"] < was["accuracy"]
     labels, accuracies = (was["n_labels"], now["n_labels"]), (was["accuracy"], now["accuracy"])
-    flags = (was["flags"] or None, now["flags"] or None)
-    return (visible(worker, 80), *labels, *accuracies, change, "yes" if clear else "no", *flags)
+    alerts = (was["alerts"] or None, now["alerts"] or None)
+    return (visible(worker, 80), *labels, *accuracies, change, "yes" if clear else "no", *alerts)
 
 
 def _moved(risen: int, fallen: int) -> str:
@@ -237,8 +202,15 @@ def _worker_chart(rows: list[Any]) -> tuple[Picture, ...]:
     return (dots(shown, label, series=("before", "after"), low=low, x_title="accuracy"),)
 
 
-def _reason(was: tuple[str, int, int], now: tuple[str, int, int], methods: list[Any]) -> str:
-    """Return why a label changed."""
+_Label = tuple[str, int, int, bool]  # label, posterior in thousandths, number of votes, whether its class is known
+
+
+def _reason(was: _Label, now: _Label, methods: list[Any], other_known: bool) -> str:
+    """Return why a label changed; `other_known` if the known classes of the runs are of different items."""
+    if now[3]:
+        return "known class: an expert's answer, or gold" + (", differs from the one before" if was[3] else "")
+    if was[3]:
+        return "the class is no longer known: its answer or gold was not given"
     more = now[2] - was[2]
     if more > 0:
         return f"new votes: {more} more"
@@ -246,28 +218,37 @@ def _reason(was: tuple[str, int, int], now: tuple[str, int, int], methods: list[
         return f"votes left out: {-more} fewer"
     if methods[0] != methods[1]:
         return "another method"
+    if other_known:
+        return "the same number of votes: answers or gold on other items changed the estimates, or votes changed"
     return "the same number of votes: the workers' reliability is estimated anew, or votes changed"
 
 
-def _labels(data: dict[str, Any]) -> dict[str, tuple[str, int, int]]:
-    """Return item -> (label, posterior in thousandths, number of votes) of the labelled items."""
+def _labels(data: dict[str, Any]) -> dict[str, _Label]:
+    """Return label, posterior in thousandths, number of votes, and whether the class is known, of labelled items."""
     classes, found = data["classes"], data["labels"]
+    known = set(found.get("known", ()))
     columns_ = zip(found["item"], found["label"], found["confidence"], found["n_labels"])
-    return {item: (classes[code], sure, n) for item, code, sure, n in columns_ if code >= 0}
+    return {
+        item: (classes[code], sure, n, row in known) for row, (item, code, sure, n) in enumerate(columns_) if code >= 0
+    }
 
 
 def _workers(data: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Return the columns of each worker."""
     found = data["workers"]
-    plain = {"low": found["accuracy"], "high": found["accuracy"], "flags": [""] * len(found["worker"])} | found
+    plain = {"low": found["accuracy"], "high": found["accuracy"], "alerts": [""] * len(found["worker"])} | found
     return {
-        worker: {name: plain[name][at] for name in ("n_labels", "accuracy", "low", "high", "flags")}
+        worker: {name: plain[name][at] for name in ("n_labels", "accuracy", "low", "high", "alerts")}
         for at, worker in enumerate(found["worker"])
     }
 
 
-def _sure(labels: dict[str, tuple[str, int, int]]) -> float:
-    return sum(sure >= _SURE for _, sure, _ in labels.values()) / max(len(labels), 1)
+def _sure(data: dict[str, Any], labels: dict[str, _Label]) -> float:
+    """Return the share of sure labels as the page states it, without given classes; of all labels if it does not."""
+    stated = data["panels"].get("confidence", {}).get("values", {}).get("share_above_0.9")
+    if isinstance(stated, float | int):
+        return float(stated)
+    return sum(sure >= _SURE for _, sure, _, _ in labels.values()) / max(len(labels), 1)
 
 
 def _read_labels(page: Path, data: dict[str, Any]) -> dict[str, Any]:
@@ -284,7 +265,7 @@ def _read_labels(page: Path, data: dict[str, Any]) -> dict[str, Any]:
             f"{page} has too many labels to hold them, and {path.name} is not beside it. Put that file beside the page."
         )
     plain = unguard if data.get("guarded") else str
-    found: dict[str, list[Any]] = {"item": [], "label": [], "confidence": [], "n_labels": []}
+    found: dict[str, list[Any]] = {"item": [], "label": [], "confidence": [], "n_labels": [], "known": []}
     try:
         with path.open(encoding="utf-8", newline="") as file:
             for row in csv.DictReader(file):
@@ -292,6 +273,8 @@ def _read_labels(page: Path, data: dict[str, Any]) -> dict[str, Any]:
                 found["label"].append(plain(row["label"]))
                 found["confidence"].append(int(float(row["confidence"] or 0) * 1000))
                 found["n_labels"].append(int(row["n_labels"]))
+                if "gold" in (row.get("alerts") or "").split(";"):
+                    found["known"].append(len(found["item"]) - 1)
     except (KeyError, TypeError, ValueError, csv.Error) as error:
         raise AnnotationError(
             f"{path} is not the table of labels that was written with {page.name}: a column or a number is missing. "

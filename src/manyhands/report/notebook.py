@@ -12,20 +12,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from manyhands._core.arrays import Array
 from manyhands.aggregation.base import Aggregator
 from manyhands.annotations import Annotations
-from manyhands.html_tables import shown_value
-from manyhands.model_selection.comparison_result import Comparison
-from manyhands.report.building import PANELS
-from manyhands.report.page.fragment import panels_html
-from manyhands.report.panel import Panel, Table
-from manyhands.report.panels.card_panels import worker_cards
-from manyhands.report.panels.certainty_panels import confidence
-from manyhands.report.panels.classifier_panel import learning
-from manyhands.report.panels.method_panel import ranked_methods
-from manyhands.report.panels.verdict import learner_summary, summary
-from manyhands.report.panels.worker_panel import worker_map
-from manyhands.report.run import Array, Run, make_run
+from manyhands.comparison import Comparison
+from manyhands.estimator import shown_value
+from manyhands.report.html import panels_html
+from manyhands.report.page import PANELS
+from manyhands.report.panels.labels import confidence, ranked_methods
+from manyhands.report.panels.summary import learner_summary, learning, summary
+from manyhands.report.panels.workers import worker_cards, worker_map
+from manyhands.report.run import Panel, Run, Table, make_run
 from manyhands.scorecards import Scorecards
 
 SHOWN = ("class-balance", "confidence", "hard-items", "workers")  # of a fitted aggregator
@@ -35,19 +32,7 @@ _MOST_CARDS = 6
 
 
 def model_html(model: Any) -> str:
-    """Return a fitted estimator as panels.
-
-    Parameters
-    ----------
-    model : BaseEstimator
-        A fitted aggregator, classifier or representation learner.
-
-    Returns
-    -------
-    str
-        HTML: the verdict with key figures and alerts; of an aggregator class balance, confidence, hard items and the
-        map of workers; of a learner confidence and the learning curve.
-    """
+    """Return a fitted estimator as panels."""
     kicker = shown_value(repr(model))
     if not isinstance(model, Aggregator):
         return _learner_html(model, kicker)
@@ -59,37 +44,14 @@ def model_html(model: Any) -> str:
 
 
 def scorecards_html(cards: Scorecards) -> str:
-    """Return scorecards as panels.
-
-    Parameters
-    ----------
-    cards : Scorecards
-        Quality reports of all workers.
-
-    Returns
-    -------
-    str
-        HTML: the map of workers and, where the labels are known, the cards of the flagged ones and of those with most
-        labels.
-    """
+    """Return scorecards as panels."""
     run = Run(model=_labels_of(cards), cards=cards)  # type: ignore[arg-type]
     found = [worker_map(run), worker_cards(run) if cards.annotations is not None else None]
     return panels_html([_shortened(panel) for panel in found if panel is not None])
 
 
 def comparison_html(comparison: Comparison) -> str:
-    """Return a comparison as a panel.
-
-    Parameters
-    ----------
-    comparison : Comparison
-        Methods and their scores in every fold.
-
-    Returns
-    -------
-    str
-        HTML: the ranking, with the differences to the best method.
-    """
+    """Return a comparison as a panel."""
     n_labels, n_folds = int(comparison.n_heldout.sum()), len(comparison.n_heldout)
     return panels_html([ranked_methods(comparison.table(), n_labels, n_folds)])
 
@@ -138,7 +100,7 @@ def _shortened(panel: Panel) -> Panel:
     parts = tuple(_shortened(part) for part in panel.parts[:_MOST_CARDS])
     notes = panel.notes
     if len(parts) < len(panel.parts):
-        notes = (f"{len(parts)} cards are shown here; the HTML report (mh.report) shows {len(panel.parts)}.",)
+        notes = (f"{len(parts)} cards are shown here; the HTML report (mh.write_report) shows {len(panel.parts)}.",)
     return replace(panel, table=tuple(map(_first_rows, panel.table)), parts=parts, notes=notes)
 
 

@@ -3,14 +3,64 @@
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from manyhands.io.messages import counted as counted_noun
-from manyhands.report.text_fitting import shortened
+
+# ----------------------------------------------------------------------------------------------------
+# Text of pictures: its width, and what of it fits.
+
+FONT = 12.5  # size in user units
+_LETTER = 6.9  # mean width of a letter in user units
+
+
+def shortened(text: str, most: int) -> str:
+    """Return text of a limited number of letters.
+
+    Examples
+    --------
+    >>> shortened("picture-00123.jpg", 10)
+    'pictur…jpg'
+    """
+    if len(text) <= most:
+        return text
+    tail = max(most - 1, 0) // 3
+    return f"{text[: max(most - 1 - tail, 0)]}…{text[len(text) - tail :]}"
+
+
+def text_width(text: str) -> float:
+    """Return the approximate width of text; wide characters of East Asian scripts count twice."""
+    return _LETTER * sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
+
+
+def fit_text(text: str, width: float) -> str:
+    """Return text that is cut where it is wider than there is room."""
+    if text_width(text) <= width:
+        return text
+    most = len(text) - 1
+    while most > 0 and text_width(shortened(text, most)) > width:
+        most -= 1
+    return shortened(text, most)
+
+
+def fit_lines(text: str, width: float) -> list[str]:
+    """Return text divided into lines that fit."""
+    lines: list[str] = []
+    for word in text.split():
+        if lines and text_width(f"{lines[-1]} {word}") <= width:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(word)
+    return lines
+
+
+# ----------------------------------------------------------------------------------------------------
+# Names and numbers in sentences and tables.
 
 _DIRECTION = frozenset("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u2028\u2029")
-_ACCUSATIONS = {  # flag -> verb phrases for one worker and for several
+_ACCUSATIONS = {  # alert -> verb phrases for one worker and for several
     "random": ("looks random", "look random"),
     "one-class": ("gives one class only", "give one class only"),
     "inverted": ("seems to have the classes reversed", "seem to have the classes reversed"),
@@ -22,18 +72,6 @@ _KEPT = frozenset("\u200c\u200d")  # joiners, which Persian, Hindi and emoji nee
 
 def visible(text: Any, most: int = 200) -> str:
     r"""Return text on one line, control characters and marks of direction as escapes, cut where it is long.
-
-    Parameters
-    ----------
-    text : object
-        Anything from the data.
-    most : int, default=200
-        Largest number of characters.
-
-    Returns
-    -------
-    str
-        Text that cannot change how the text around it is shown; not escaped for HTML.
 
     Examples
     --------
@@ -56,20 +94,7 @@ def _letter(letter: str) -> str:
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """Return a number as text.
-
-    Parameters
-    ----------
-    value : float or None
-        The number.
-    digits : int, default=3
-        Digits after the point of a number that is not whole.
-
-    Returns
-    -------
-    str
-        Thousands separated by commas; "" for None and NaN.
-    """
+    """Return a number as text."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return ""
     return f"{value:,}" if isinstance(value, int) else f"{value:,.{digits}f}"
@@ -77,18 +102,6 @@ def number(value: float | None, digits: int = 3) -> str:
 
 def percent(share: float | None, digits: int = 0) -> str:
     """Return a share as a percentage, without claiming all or nothing where it is not.
-
-    Parameters
-    ----------
-    share : float or None
-        From 0 to 1.
-    digits : int, default=0
-        Digits after the point.
-
-    Returns
-    -------
-    str
-        Such as ``93%``; ``"unknown"`` for None and NaN.
 
     Examples
     --------
@@ -106,36 +119,13 @@ def percent(share: float | None, digits: int = 0) -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """Return a number with its noun, thousands separated.
-
-    Parameters
-    ----------
-    count : int
-        The number.
-    noun : str
-        What is counted, in the singular.
-
-    Returns
-    -------
-    str
-        Such as ``1,200 items``.
-    """
+    """Return a number with its noun, thousands separated."""
     plain = counted_noun(count, noun)
     return plain.replace(str(count), f"{count:,}", 1)
 
 
 def quoted(name: str) -> str:
     """Return the name of a class or item inside a sentence.
-
-    Parameters
-    ----------
-    name : str
-        The name, as it is shown.
-
-    Returns
-    -------
-    str
-        In quotation marks, so that its end is seen.
 
     Examples
     --------
@@ -147,22 +137,6 @@ def quoted(name: str) -> str:
 
 def share_that(verbs: tuple[str, str], count: int, n: int, noun: str) -> str:
     """Return the beginning of a sentence about a share, without claiming a per cent of none or all.
-
-    Parameters
-    ----------
-    verbs : tuple of (str, str)
-        Verb for one and for several.
-    count : int
-        Number of those that the sentence is about.
-    n : int
-        Number of all.
-    noun : str
-        What is counted, in the singular.
-
-    Returns
-    -------
-    str
-        Such as ``20% of the labels have``, ``No label has`` or ``All labels have``.
 
     Examples
     --------
@@ -176,22 +150,7 @@ def share_that(verbs: tuple[str, str], count: int, n: int, noun: str) -> str:
 
 
 def interval(low: float, high: float, digits: int = 2) -> str:
-    """Return an interval as text.
-
-    Parameters
-    ----------
-    low : float
-        Lower end.
-    high : float
-        Upper end.
-    digits : int, default=2
-        Digits after the point.
-
-    Returns
-    -------
-    str
-        Such as ``0.71 to 0.83``; "" if an end is unknown.
-    """
+    """Return an interval as text."""
     if not (math.isfinite(low) and math.isfinite(high)):
         return ""
     return f"{low:.{digits}f} to {high:.{digits}f}"
@@ -216,16 +175,6 @@ def names(values: Iterable[Any]) -> list[str]:
 def joined(parts: Sequence[str]) -> str:
     """Return names as an enumeration.
 
-    Parameters
-    ----------
-    parts : sequence of str
-        The names.
-
-    Returns
-    -------
-    str
-        Such as ``a, b and c``.
-
     Examples
     --------
     >>> joined(["a"]), joined(["a", "b", "c"])
@@ -236,23 +185,12 @@ def joined(parts: Sequence[str]) -> str:
     return f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
-def accusation(flag: str, n: int) -> str:
-    """Return what a flag says of its workers, as a verb phrase.
-
-    Parameters
-    ----------
-    flag : str
-        A flag of `manyhands.scorecards.ACCUSATIONS`.
-    n : int
-        Number of workers.
-
-    Returns
-    -------
-    str
+def accusation(alert: str, n: int) -> str:
+    """Return what an alert says of its workers, as a verb phrase.
 
     Examples
     --------
     >>> accusation("random", 1), accusation("random", 2)
     ('looks random', 'look random')
     """
-    return _ACCUSATIONS[flag][n != 1]
+    return _ACCUSATIONS[alert][n != 1]

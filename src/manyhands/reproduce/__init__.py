@@ -1,25 +1,20 @@
 """Papers' tables, measured: a table names data sets, methods and published values; `run` measures its cells.
 
-A *cell* is one method on one data set with one seed. Its path: `workflow` -> `runner` -> `cells.run_cell`, which calls
-`splits`, `estimators` and `measures`; its result is one JSON line (`records`).
+A *cell* is one method on one data set with one seed. Its result is one JSON line, a *row*.
 
-tables, keys, parsing        a table as data, read from TOML (parsing_rows, parsing_datasets, table_checks);
-table_files                  the tables that come with manyhands
-splits, data_builder         training and test items of a cell, each data set built once per run
-estimators, cells            the estimator of a cell, and what is measured with it
-measures, metric_names       metrics of a fitted method
-runner, processes,           cells in processes, results as JSON lines, from which an interrupted run resumes;
-process_memory, provenance   memory of a process; versions, commit and machine of a result
-records, revisions,          result rows: on disk, valid as long as the revisions of their methods are the same,
-row_folders, staleness       where they are, and which are no longer used
-verdicts, significance       mean, deviation, comparison with the published value and between methods
-pages, rendering,            all results of a table as one object (a page); as text, Markdown, CSV and plots
-markdown, plots
-leaderboard, standings       every method on every data set
-workflow                     complete runs, as the command line calls them
+    tables       a table as data: data sets, methods, published values, metrics, figures
+    parsing      tables read from TOML and checked, among them those that come with manyhands
+    cells        what one cell is: its data, its estimator, what is measured of the fitted method, its key
+    runner       cells measured in processes of their own, from whose rows an interrupted run resumes
+    records      rows on disk: where they are, which of them are current, and on what machine they were measured
+    verdicts     mean and deviation over seeds, compared with the published value and between methods
+    pages        all results of a table as one object (a page), and as text, Markdown and CSV
+    plots        a page as SVG
+    leaderboard  every method on every data set
+    workflow     complete runs, as the command line calls them
 """
 
+from manyhands.reproduce.parsing import load_table, table_names
 from manyhands.reproduce.runner import run
-from manyhands.reproduce.table_files import load_table, table_names
 
 __all__ = ["load_table", "run", "table_names"]

@@ -6,15 +6,19 @@ items.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from manyhands import registry
 from manyhands.exceptions import ParameterError
-from manyhands.reproduce.cells import narrowed
-from manyhands.reproduce.tables import DataSet, Row, Table
+from manyhands.reproduce.cells import Cell, narrowed
+from manyhands.reproduce.pages import Page, bullets, failures, grid, notes, page
+from manyhands.reproduce.records import Records
+from manyhands.reproduce.tables import DataSet, Row, Table, figure, title
+from manyhands.reproduce.verdicts import Entry, entries, standings
 
-WITH_TEST_PART = ("labelme", "music")
+_WITH_TEST_PART = ("labelme", "music")
 _IN_FOLDS = ("leaves", "weather_text", "cifar10s", "snow2008/rte", "reports_mozilla")
 _WITHOUT_FEATURES = (
     "snow2008/temp",
@@ -28,45 +32,38 @@ _WITHOUT_FEATURES = (
     "agg/zencrowd_in",
     "agg/zencrowd_all",
 )
-FOLDS = 3  # and seeds: a run takes about half an hour on two cores
+_FOLDS = 3  # and seeds: a run takes about half an hour on two cores
 _FIGURES = ("accuracy", "balanced_accuracy", "macro_f1", "log_loss", "ece")
-_VOTE = "majority-vote"
-_DEFAULT = "pooled-dawid-skene"
 _LINEAR = "logistic-regression"
 
 # Name -> parameters: common aggregators, followed by logistic regression or the network that all methods share.
 _TWO_STAGES: dict[str, dict[str, Any]] = {
-    "vote, then logistic regression": {"aggregator": _VOTE, "classifier": _LINEAR},
-    "vote shares, then logistic regression": {"aggregator": _VOTE, "classifier": _LINEAR, "soft": True},
+    "vote, then logistic regression": {"aggregator": registry.VOTE, "classifier": _LINEAR},
+    "vote shares, then logistic regression": {"aggregator": registry.VOTE, "classifier": _LINEAR, "soft": True},
     "one-coin, then logistic regression": {"aggregator": "one-coin", "classifier": _LINEAR},
     "glad, then logistic regression": {"aggregator": "glad", "classifier": _LINEAR},
     "dawid-skene, then logistic regression": {"aggregator": "dawid-skene", "classifier": _LINEAR},
-    "pooled-dawid-skene, then logistic regression": {"aggregator": _DEFAULT, "classifier": _LINEAR},
-    "vote, then network": {"aggregator": _VOTE},
-    "vote shares, then network": {"aggregator": _VOTE, "soft": True},
+    "pooled-dawid-skene, then logistic regression": {"aggregator": registry.DEFAULT, "classifier": _LINEAR},
+    "vote, then network": {"aggregator": registry.VOTE},
+    "vote shares, then network": {"aggregator": registry.VOTE, "soft": True},
     "dawid-skene, then network": {"aggregator": "dawid-skene"},
-    "pooled-dawid-skene, then network": {"aggregator": _DEFAULT},
+    "pooled-dawid-skene, then network": {"aggregator": registry.DEFAULT},
 }
 _TRAIN_DEFAULT = Row("spee-lfc from dawid-skene", "spee-lfc", parameters={"init": "dawid-skene"})
 
 
-def tables() -> tuple[Table, Table]:
-    """Return the two tables of the leaderboard.
+_OTHER_LABELS = (registry.DEFAULT_ORDINAL, registry.DEFAULT_VERDICTS)  # ordered classes, pairwise verdicts: not here
 
-    Returns
-    -------
-    learners : Table
-        Classifiers and representation learners on data sets with features.
-    aggregators : Table
-        Aggregators on all data sets, but for that of ordered classes: classes of most data sets have no order.
-    """
-    shared: dict[str, Any] = {"paper": "manyhands", "number": "leaderboard", "seeds": FOLDS, "points": True}
+
+def tables() -> tuple[Table, Table]:
+    """Return the two tables of the leaderboard."""
+    shared: dict[str, Any] = {"paper": "manyhands", "number": "leaderboard", "seeds": _FOLDS, "points": True}
     learners = Table(
         "leaderboard/learners",
         "Methods with features",
         datasets=(
-            *(DataSet(name, load=name, features="standardised") for name in WITH_TEST_PART),
-            *(DataSet(name, load=name, features="standardised", folds=FOLDS) for name in _IN_FOLDS),
+            *(DataSet(name, load=name, features="standardised") for name in _WITH_TEST_PART),
+            *(DataSet(name, load=name, features="standardised", folds=_FOLDS) for name in _IN_FOLDS),
         ),
         rows=_learners(),
         metrics=(*_FIGURES, "label_accuracy", "fit_seconds"),
@@ -76,9 +73,9 @@ def tables() -> tuple[Table, Table]:
         "leaderboard/aggregators",
         "Aggregators",
         datasets=tuple(
-            DataSet(name.rpartition("/")[2], load=name) for name in (*WITH_TEST_PART, *_IN_FOLDS, *_WITHOUT_FEATURES)
+            DataSet(name.rpartition("/")[2], load=name) for name in (*_WITH_TEST_PART, *_IN_FOLDS, *_WITHOUT_FEATURES)
         ),
-        rows=tuple(Row(name, name) for name in registry.names("aggregator") if name != registry.DEFAULT_ORDINAL),
+        rows=tuple(Row(name, name) for name in registry.names("aggregator") if name not in _OTHER_LABELS),
         metrics=(*_FIGURES, "fit_seconds"),
         **shared,
     )
@@ -86,31 +83,15 @@ def tables() -> tuple[Table, Table]:
 
 
 def wanted(only: Sequence[str]) -> list[Table]:
-    """Return the tables, restricted to some data sets and methods.
-
-    Parameters
-    ----------
-    only : sequence of str
-        Names of data sets and methods; all if empty.
-
-    Returns
-    -------
-    list of Table
-        Tables in which a named data set and a named method meet.
-
-    Raises
-    ------
-    ParameterError
-        If a name is unknown, or nothing is left.
-    """
+    """Return the tables, restricted to some data sets and methods."""
     if not only:
         return list(tables())
     asked = {name.casefold() for name in only}
     known = {name.casefold() for table in tables() for name in _names(table)}
     unknown = [name for name in only if name.casefold() not in known]
     if unknown:
-        rows = ", ".join(row.name for table in tables() for row in table.rows)
-        sets = ", ".join(dataset.name for table in tables() for dataset in table.datasets)
+        rows = ", ".join(dict.fromkeys(row.name for table in tables() for row in table.rows))
+        sets = ", ".join(dict.fromkeys(dataset.name for table in tables() for dataset in table.datasets))
         raise ParameterError(f"There is no data set and no method {unknown[0]!r}. Data sets: {sets}. Methods: {rows}.")
     found = [
         narrowed(table, [name for name in _names(table) if name.casefold() in asked])
@@ -144,3 +125,102 @@ def _learners() -> tuple[Row, ...]:
         *(Row(f"{name}, then logistic regression", name, then=_LINEAR) for name in embedding),
         *(Row(name, "two-stage", parameters=parameters) for name, parameters in _TWO_STAGES.items()),
     )
+
+
+# ----------------------------------------------------------------------------------------------------
+# The leaderboard as a page: mean ranks with intervals, and every metric on every data set.
+
+
+# Metrics of the table of ranks, and whether their mean or their sum over the data sets is shown.
+_MEANS = {"accuracy": "mean", "balanced_accuracy": "mean", "ece": "mean", "log_loss": "mean", "fit_seconds": "total"}
+
+
+def to_markdown(
+    parts: Sequence[tuple[Table, Sequence[Cell], Records]],
+    command: str,
+    stale: Mapping[str, Sequence[str]] | None = None,
+    figures: Mapping[str, str] | None = None,
+) -> str:
+    """Return the page: for each table the mean ranks with means over data sets, then each metric on every data set."""
+    found = ["# Leaderboard", _INTRODUCTION]
+    for table, cells, records in parts:
+        shown = page(table, cells, records, command, (stale or {}).get(table.name, ()))
+        results = entries(table, cells, records)
+        found += [f"## {table.title}", bullets(notes(shown))]
+        if table.name in (figures or {}):
+            found.append(f"![{table.title}: mean ranks]({(figures or {})[table.name]})")
+        found.append(_rank_grid(shown, results))
+        for metric in table.metrics:
+            found += [f"### {table.title}: {title(metric)}", _metric_grid(shown, results, metric)]
+        if failures(shown):
+            found += [f"### {table.title}: failed", bullets(failures(shown))]
+    return "\n\n".join(found) + "\n"
+
+
+def _rank_grid(shown: Page, found: Sequence[Entry]) -> str:
+    """Return mean ranks with their intervals, and means of some metrics over all data sets."""
+    metrics = [metric for metric in _MEANS if metric in shown["metrics"]]
+    rows = []
+    for place in standings(found):
+        low, high = place.interval
+        means = [_over_sets(found, place.row, metric, shown["points"]) for metric in metrics]
+        near = f"{place.n_near_best} of {place.n_sets}"
+        rows.append([place.row, f"{place.rank:.1f}", f"{low:.1f} to {high:.1f}", near, *means])
+    columns = [f"{_MEANS[metric]} {title(metric)}" for metric in metrics]
+    return grid(["method", "mean rank", "90% interval", "near the best", *columns], rows)
+
+
+def _over_sets(found: Sequence[Entry], row: str, metric: str, points: bool) -> str:
+    """Return the mean over data sets, of seconds the sum; nothing if the method failed on one that others did not."""
+    own = [entry for entry in found if (entry.row, entry.metric) == (row, metric)]
+    known = {entry.dataset for entry in found if entry.metric == metric and entry.values}
+    values = [entry.mean for entry in own if entry.mean is not None and entry.dataset in known]
+    if len(values) < len(known) or not values:
+        return "–"
+    total = math.fsum(values)
+    return figure(total if _MEANS[metric] == "total" else total / len(values), None, metric, points)
+
+
+def _metric_grid(shown: Page, found: Sequence[Entry], metric: str) -> str:
+    """Return one metric on every data set, methods in the order of their ranks."""
+    sets, figures = _figures(shown, found, metric)
+    rows = [[p.row, *(figures.get((p.row, name), "") for name in sets)] for p in standings(found)]
+    return grid(["method", *sets], rows)
+
+
+def _figures(shown: Page, found: Sequence[Entry], metric: str) -> tuple[list[str], Mapping[tuple[str, str], str]]:
+    """Return the data sets, and the formatted value of each (row, data set)."""
+    here = [entry for entry in found if entry.metric == metric]
+    values = {
+        (e.row, e.dataset): figure(e.mean, e.deviation, metric, shown["points"]) or "failed" * bool(e.errors)
+        for e in here
+    }
+    return list(dict.fromkeys(entry.dataset for entry in here)), values
+
+
+_INTRODUCTION = f"""\
+Every method with its default settings on every data set of `MANYHANDS_DATA` that suits it; nothing is tuned to a data
+set. Accuracy, balanced accuracy, macro F1, ECE and label accuracy are per cent, mean ± standard deviation over seeds or
+folds.
+
+- {" and ".join(_WITH_TEST_PART)} are tested on their test items, with {_FOLDS} seeds; the other data sets with features
+  by {_FOLDS}-fold cross-validation over the items with known truth, so that all methods take about half an hour on two
+  cores. Features have mean 0 and standard deviation 1 of the training items.
+- Aggregators are measured on the items of known truth; those without random numbers need one seed. A method
+  for two classes fails on data sets with more, and has the last rank there. `{registry.DEFAULT_ORDINAL}` is not among
+  them: classes of most of these data sets have no order.
+- neucrowd_hotel is left out: its votes are counts without worker ids, and its truth is their majority. usps and
+  gas_drift have no annotations.
+- Label accuracy is that of the labels that a method infers for the training items. Fit seconds are on one thread,
+  without the time to load libraries.
+- The mean rank is over the data sets, by accuracy; equal values share a rank. Its 90% interval is a bootstrap over the
+  data sets, so it says how much the rank depends on which data sets were taken: methods whose intervals overlap are not
+  told apart. *Near the best* counts the data sets on which a method is within one standard error of the best: over
+  seeds or, if larger, binomial over the test items. Means are over the data sets, seconds are their sum over them.
+- A paper's name stands for the method as published, `-plus` for our variant of it. `ensemble` is five networks of
+  aggnet, and `prior-adjusted` divides the predictions of a method by the class shares that it estimated.
+- All rows are of one run at one commit, but for methods that were measured again after a change: `siamese` (its
+  start), `pooled-dawid-skene` (overruling and power of the posterior) and what builds on it, `neucrowd-plus` and
+  two-stage rows.
+- `self-crowd` as published expects features as they are, with which it is far better on labelme
+  ([Self-Crowd](self-crowd.md))."""

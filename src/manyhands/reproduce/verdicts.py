@@ -3,71 +3,50 @@
 A measured mean is *within* the published value if they differ by less than two standard errors of the difference, or
 by less than two points if the paper gives no standard deviation. The number of runs behind a paper's deviation is
 rarely given; it is taken to be ours.
+
+References
+----------
+Holm, "A simple sequentially rejective multiple test procedure", Scandinavian Journal of Statistics 6, 1979.
+Nadeau and Bengio, "Inference for the generalization error", Machine Learning 52, 2003.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import combinations, product
 from statistics import fmean, stdev
+from typing import Any
 
-from manyhands.reproduce.cells import Cell
-from manyhands.reproduce.metric_names import is_share
+import numpy as np
+
+from manyhands.reproduce.cells import LOWER_IS_BETTER, Cell
 from manyhands.reproduce.records import Records
-from manyhands.reproduce.tables import DataSet, Published, Row, Table
+from manyhands.reproduce.tables import DataSet, Published, Row, Table, is_share
 
 WITHIN, ABOVE, BELOW = "within", "above", "below"
 NOT_PUBLISHED, NOT_MEASURED = "not published", "not measured"
-
 _POINTS = 2.0  # margin if the paper gives no deviation
 _ROUNDING = 0.05  # points that are lost by rounding to one decimal
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One metric of one row on one data set; figures are per cent of shares if the table has `points`.
+    """One metric of one row on one data set; figures are per cent of shares if the table has `points`."""
 
-    Attributes
-    ----------
-    dataset : str
-        Name of the data set.
-    row : str
-        Name of the row.
-    metric : str
-        Name of the metric.
-    values : mapping of int to float
-        Seed -> measured value.
-    published : Published or None
-        The published value.
-    margin : float or None
-        Largest difference from the published value that counts as within.
-    verdict : str
-        "within", "above", "below", "not published" or "not measured".
-    n_test : int, default=0
-        Number of test items.
-    n_failed : int, default=0
-        Number of seeds that failed.
-    errors : tuple of str, default=()
-        Their distinct reasons.
-    why : str, default=""
-        Why the row is not measured.
-    x : float or None, default=None
-        Position on the axis of a plot.
-    """
-
-    dataset: str
-    row: str
-    metric: str
-    values: Mapping[int, float]
+    dataset: str  # name of the data set
+    row: str  # name of the row
+    metric: str  # name of the metric
+    values: Mapping[int, float]  # seed -> measured value
     published: Published | None
-    margin: float | None
-    verdict: str
-    n_test: int = 0
-    n_failed: int = 0
+    margin: float | None  # largest difference from the published value that counts as within
+    verdict: str  # "within", "above", "below", "not published" or "not measured"
+    n_test: int = 0  # number of test items
+    n_failed: int = 0  # number of seeds that failed
     errors: tuple[str, ...] = ()
-    why: str = ""
-    x: float | None = None
+    why: str = ""  # why the row is not measured
+    x: float | None = None  # position on the axis of a plot
 
     @property
     def n(self) -> int:
@@ -91,22 +70,7 @@ class Entry:
 
 
 def entries(table: Table, cells: Sequence[Cell], records: Records) -> list[Entry]:
-    """Return all metrics of all rows on all data sets, and published values of rows that are not measured.
-
-    Parameters
-    ----------
-    table : Table
-        The table.
-    cells : sequence of Cell
-        Its cells.
-    records : Records
-        Result rows.
-
-    Returns
-    -------
-    list of Entry
-        By metric, data set and row.
-    """
+    """Return all metrics of all rows on all data sets, and published values of rows that are not measured."""
     by_place: dict[tuple[object, ...], list[Cell]] = {}
     for cell in cells:
         by_place.setdefault(_place(cell.dataset, cell.row), []).append(cell)
@@ -162,20 +126,7 @@ def _published(table: Table, row: Row, dataset: DataSet, metric: str) -> Publish
 
 
 def unit(table: Table, metric: str) -> float:
-    """Return the factor by which a value is multiplied before it is shown.
-
-    Parameters
-    ----------
-    table : Table
-        The table.
-    metric : str
-        Name of the metric.
-
-    Returns
-    -------
-    float
-        100 for shares in a table of per cent, 1 otherwise.
-    """
+    """Return the factor by which a value is multiplied before it is shown."""
     return 100.0 if table.points and is_share(metric) else 1.0
 
 
@@ -190,22 +141,7 @@ def _margin(table: Table, metric: str, values: Mapping[int, float], published: P
 
 
 def verdict(values: Mapping[int, float], published: Published | None, margin: float | None) -> str:
-    """Compare measured values with a published one.
-
-    Parameters
-    ----------
-    values : mapping of int to float
-        Seed -> measured value.
-    published : Published or None
-        The published value.
-    margin : float or None
-        Largest difference that counts as within.
-
-    Returns
-    -------
-    str
-        "within", "above", "below", "not published" or "not measured".
-    """
+    """Compare measured values with a published one."""
     if not values:
         return NOT_MEASURED
     if published is None or margin is None:
@@ -214,3 +150,190 @@ def verdict(values: Mapping[int, float], published: Published | None, margin: fl
     if abs(difference) < margin:
         return WITHIN
     return ABOVE if difference > 0 else BELOW
+
+
+# ----------------------------------------------------------------------------------------------------
+# Methods compared with each other by paired t-tests over the seeds that they share.
+#
+# With five seeds, sign and rank tests cannot be significant: their smallest p-value is 0.06. Over cross-validation
+# folds the training sets overlap, and a standard test is too optimistic: there the variance of the mean is 1/n +
+# 1/(folds - 1) times that of the differences (Nadeau and Bengio). If all seeds have the same test items, the test is
+# about further seeds, not about further items. P-values are corrected for the number of pairs in the table (Holm).
+
+FEWEST_SEEDS = 3  # for a test
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Comparison of two methods on one data set, at one point of a sweep."""
+
+    dataset: str  # name of the data set
+    row: str  # name of one row
+    other: str  # name of the other
+    n: int  # number of seeds that both have
+    difference: float  # mean of the first minus that of the other
+    p: float | None  # two-sided p-value; None if nothing can be tested
+    p_corrected: float | None = None  # the same, corrected for the number of pairs
+    x: float | None = None  # position on the axis of a sweep
+    metric: str = ""  # name of the metric
+    interval: float | None = None  # half of the 95% confidence interval of the difference
+
+
+def pairs(table: Table, found: Sequence[Entry]) -> list[Pair]:
+    """Compare every two rows by the first metric, or the row in focus with the others by its metrics.
+
+    Points of a sweep are compared with the same point of other rows, and with rows without a sweep.
+    """
+    focus = table.focus or {"metrics": table.metrics[:1]}
+    tested = []
+    for metric, dataset in product(focus["metrics"], table.datasets):
+        here = [e for e in found if e.dataset == dataset.name and e.metric == metric and e.values]
+        here.sort(key=lambda entry: entry.row != focus.get("row"))  # the row in focus is the first of a pair
+        together = [(one, other) for one, other in combinations(here, 2) if _comparable(one, other, focus)]
+        tested += [compare_entries(dataset, one, other) for one, other in together if _shared_seeds(one, other)]
+    return _holm(tested)
+
+
+def _comparable(one: Entry, other: Entry, focus: Mapping[str, Any]) -> bool:
+    """Return whether two entries are to be compared; `one` is in focus if any is."""
+    in_focus = one.row == focus.get("row", one.row) and other.row in focus.get("beside", [other.row])
+    return in_focus and one.row != other.row and (one.x == other.x or None in (one.x, other.x))
+
+
+def _shared_seeds(one: Entry, other: Entry) -> list[int]:
+    return [seed for seed in one.values if seed in other.values]
+
+
+def compare_entries(dataset: DataSet, one: Entry, other: Entry) -> Pair:
+    """Return the difference of two rows and its uncorrected test."""
+    differences = [one.values[seed] - other.values[seed] for seed in _shared_seeds(one, other)]
+    n, mean = len(differences), fmean(differences)
+    overlap = 1 / (dataset.folds - 1) if dataset.folds else 0.0
+    p, x = paired_t(differences, overlap), other.x if one.x is None else one.x
+    interval = None if p is None else half_width(differences, overlap)
+    return Pair(dataset.name, one.row, other.row, n, mean, p, None, x, one.metric, interval)
+
+
+def half_width(differences: Sequence[float], overlap: float = 0.0) -> float:
+    """Return half of the 95% confidence interval of the mean, by the t distribution."""
+    from scipy.stats import t
+
+    n = len(differences)
+    return float(t.ppf(0.975, n - 1) * stdev(differences) * math.sqrt(1 / n + overlap))
+
+
+def paired_t(differences: Sequence[float], overlap: float = 0.0) -> float | None:
+    """Return the two-sided p-value of a mean difference of 0."""
+    n = len(differences)
+    deviation = stdev(differences) if n > 1 else 0.0
+    if n < FEWEST_SEEDS or deviation <= 1e-12 * max(map(abs, differences)):
+        return None
+    from scipy.stats import t
+
+    return float(2 * t.sf(abs(fmean(differences)) / (deviation * math.sqrt(1 / n + overlap)), n - 1))
+
+
+def _holm(tested: list[Pair]) -> list[Pair]:
+    """Return the pairs with Holm's correction: the k-th smallest of m p-values times m - k + 1, made monotone."""
+    order = sorted((pair.p, at) for at, pair in enumerate(tested) if pair.p is not None)
+    corrected, largest = list(tested), 0.0
+    for rank, (p, at) in enumerate(order):
+        largest = max(largest, min(1.0, p * (len(order) - rank)))
+        corrected[at] = replace(tested[at], p_corrected=largest)
+    return corrected
+
+
+# ----------------------------------------------------------------------------------------------------
+# Ranks of methods over several data sets.
+
+_BOOTSTRAP = 20265  # seed
+_DRAWS = 4000
+_TAILS = (0.05, 0.95)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Result of one method over all data sets."""
+
+    row: str  # name of the method
+    # mean rank over the data sets, 1 is the best; equal values share a rank, a failed method has the last one
+    rank: float
+    n_near_best: int  # number of data sets on which the method is within one standard error of the best
+    n_sets: int  # number of data sets
+    interval: tuple[float, float] = (math.nan, math.nan)  # 90% interval of the mean rank: bootstrap over the data sets
+
+
+def standings(found: Sequence[Entry], metric: str = "accuracy") -> list[Standing]:
+    """Rank methods over all data sets on which any was measured."""
+    of_metric = [entry for entry in found if entry.metric == metric]
+    sets: dict[str, list[Entry]] = {}
+    for entry in of_metric:
+        sets.setdefault(entry.dataset, []).append(entry)
+    sets = {name: here for name, here in sets.items() if any(entry.values for entry in here)}
+    ranks = {name: _ranks(here, metric) for name, here in sets.items()}
+    near = {name: _near_best(here, metric) for name, here in sets.items()}
+    rows = dict.fromkeys(entry.row for here in sets.values() for entry in here)
+    table = [
+        Standing(
+            row,
+            math.fsum(ranks[name][row] for name in sets) / len(sets),
+            sum(row in near[name] for name in sets),
+            len(sets),
+            rank_interval([ranks[name][row] for name in sets]),
+        )
+        for row in rows
+    ]
+    return sorted(table, key=lambda standing: (standing.rank, -standing.n_near_best, standing.row))
+
+
+def rank_interval(ranks: Sequence[float]) -> tuple[float, float]:
+    """Return the 90% interval of a mean rank by drawing data sets with replacement.
+
+    All methods are drawn on the same data sets, so that intervals belong to the same bootstrap.
+
+    Examples
+    --------
+    >>> rank_interval([2.0, 2.0, 2.0])
+    (2.0, 2.0)
+    """
+    rng = np.random.default_rng([_BOOTSTRAP, len(ranks)])
+    drawn = np.asarray(ranks, float)[rng.integers(0, len(ranks), (_DRAWS, len(ranks)))].mean(axis=1)
+    low, high = np.quantile(drawn, _TAILS)
+    return float(low), float(high)
+
+
+def standard_error(entry: Entry) -> float:
+    """Return the larger of two standard errors: over seeds, and of a share of the test items, in per cent.
+
+    Seeds do not measure the sampling error of the test items, the only one of methods without random numbers.
+    """
+    of_seeds = (entry.deviation or 0.0) / math.sqrt(max(1, entry.n))
+    if entry.mean is None or not entry.n_test:
+        return of_seeds
+    share = min(1.0, max(0.0, entry.mean / 100))
+    return max(of_seeds, 100 * math.sqrt(share * (1 - share) / entry.n_test))
+
+
+def _signed(entry: Entry, metric: str) -> float:
+    """Return the mean with a sign so that higher is better; a failed method has the lowest value."""
+    if entry.mean is None:
+        return -math.inf
+    return -entry.mean if metric in LOWER_IS_BETTER else entry.mean
+
+
+def _ranks(here: Sequence[Entry], metric: str) -> dict[str, float]:
+    """Return the rank of each row on one data set; equal values share the mean of their ranks."""
+    values = {entry.row: round(_signed(entry, metric), 9) for entry in here}
+    return {
+        row: 1
+        + sum(other > own for other in values.values())
+        + (sum(other == own for other in values.values()) - 1) / 2
+        for row, own in values.items()
+    }
+
+
+def _near_best(here: Sequence[Entry], metric: str) -> set[str]:
+    """Return the rows within one standard error of the best on one data set."""
+    best = max(here, key=lambda entry: _signed(entry, metric))
+    limit = _signed(best, metric) - standard_error(best)
+    return {entry.row for entry in here if entry.values and _signed(entry, metric) >= limit}

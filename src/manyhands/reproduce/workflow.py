@@ -12,90 +12,42 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from manyhands.classifiers.network_device import device_parameter
+from manyhands._core.writing import claim, refuse_present, refuse_unwritable, write_files
+from manyhands.classifiers.network import device_parameter
 from manyhands.exceptions import ParameterError
-from manyhands.reproduce import leaderboard, leaderboard_page
-from manyhands.reproduce.cells import Cell, cells_of, check_methods, narrowed
-from manyhands.reproduce.data_builder import DataBuilder
-from manyhands.reproduce.estimators import make_estimator
+from manyhands.jobs.options import check_device, refuse_without_network
+from manyhands.reproduce import leaderboard
+from manyhands.reproduce.cells import Cell, cells_of, check_methods, make_estimator, narrowed, steps_of
 from manyhands.reproduce.pages import Page, page
-from manyhands.reproduce.pictures import Picture
+from manyhands.reproduce.parsing import load_table
 from manyhands.reproduce.plots import file_names, to_svg
-from manyhands.reproduce.records import Records, read_records
-from manyhands.reproduce.row_folders import figures_folder, rows_file
-from manyhands.reproduce.runner import run
-from manyhands.reproduce.staleness import describe_stale
-from manyhands.reproduce.standings import Standing, standings
-from manyhands.reproduce.table_files import load_table
-from manyhands.reproduce.tables import Table
-from manyhands.reproduce.verdicts import entries
-from manyhands.workflows.device_option import check_device, refuse_without_network
-from manyhands.writing import claim, refuse_present, refuse_unwritable, write_files
+from manyhands.reproduce.records import Records, describe_stale, figures_folder, read_records, rows_file
+from manyhands.reproduce.runner import DataBuilder, run
+from manyhands.reproduce.tables import Picture, Table
+from manyhands.reproduce.verdicts import Standing, entries, standings
 
 
 @dataclass(frozen=True)
 class RunOptions:
-    """Which cells are measured, and how.
+    """Which cells are measured, and how."""
 
-    Attributes
-    ----------
-    out : Path or None, default=None
-        Folder of result rows and figures; None is the one of `manyhands.reproduce.row_folders`.
-    quick : bool, default=False
-        Reduce everything, to test that it runs.
-    seeds : int or None, default=None
-        Number of seeds; None takes that of the table.
-    only : sequence of str, default=()
-        Names of data sets and rows to which tables are restricted.
-    jobs : int or None, default=None
-        Number of processes at most; None is as many as cores and memory allow.
-    retry : bool, default=False
-        Measure cells again that failed before.
-    show_only : bool, default=False
-        Measure nothing; show the rows that exist.
-    device : str or None, default=None
-        Device on which networks are trained; None is that of each row.
-    """
-
-    out: Path | None = None
-    quick: bool = False
-    seeds: int | None = None
-    only: Sequence[str] = ()
-    jobs: int | None = None
-    retry: bool = False
-    show_only: bool = False
-    device: str | None = None
+    out: Path | None = None  # folder of result rows and figures; None is the one of `manyhands.reproduce.records`
+    quick: bool = False  # reduce everything, to test that it runs
+    seeds: int | None = None  # number of seeds; None takes that of the table
+    only: Sequence[str] = ()  # names of data sets and rows to which tables are restricted
+    jobs: int | None = None  # number of processes at most; None is as many as cores and memory allow
+    retry: bool = False  # measure cells again that failed before
+    show_only: bool = False  # measure nothing; show the rows that exist
+    device: str | None = None  # device on which networks are trained; None is that of each row
 
     def command(self, words: str) -> str:
-        """Return what to type for the same figures; folders and the number of processes do not change them.
-
-        Parameters
-        ----------
-        words : str
-            The command without options.
-
-        Returns
-        -------
-        str
-            The command with the options that matter.
-        """
+        """Return what to type for the same figures; folders and the number of processes do not change them."""
         options = (" --quick" if self.quick else "") + (f" --seeds {self.seeds}" if self.seeds else "")
         options += f" --device {self.device}" if self.device else ""
         return words + options + "".join(f" --only {shlex.quote(name)}" for name in self.only)
 
     def rows_file(self, table: Table) -> Path:
-        """Return the file of a table's result rows.
-
-        Parameters
-        ----------
-        table : Table
-            The table.
-
-        Returns
-        -------
-        Path
-            In `out`, or in the default folder.
-        """
+        """Return the file of a table's result rows."""
         return rows_file(table, self.out, quick=self.quick)
 
 
@@ -104,54 +56,18 @@ _DEFAULTS = RunOptions()
 
 @dataclass(frozen=True, eq=False)
 class LeaderboardRun:
-    """Result of `measure_leaderboard`.
+    """Result of `measure_leaderboard`."""
 
-    Attributes
-    ----------
-    tables : tuple of Table
-        The tables, restricted to what was asked for.
-    pages : dict of str to dict
-        Name of a table -> its page.
-    standings : dict of str to list of Standing
-        Name of a table -> its methods, the best mean rank first.
-    markdown : str
-        All of it as one document.
-    """
-
-    tables: tuple[Table, ...]
-    pages: Mapping[str, Page]
-    standings: Mapping[str, list[Standing]]
-    markdown: str
+    tables: tuple[Table, ...]  # the tables, restricted to what was asked for
+    pages: Mapping[str, Page]  # name of a table -> its page
+    standings: Mapping[str, list[Standing]]  # name of a table -> its methods, the best mean rank first
+    markdown: str  # all of it as one document
 
 
 def reproduce_tables(
     names: Sequence[str], options: RunOptions = _DEFAULTS, *, plot: bool = False, force: bool = False
 ) -> list[Page]:
-    """Measure the cells of papers' tables that have no result row yet, and return all figures.
-
-    Parameters
-    ----------
-    names : sequence of str
-        Names of tables that come with manyhands, or paths of TOML files.
-    options : RunOptions, default=RunOptions()
-        Which cells, and how.
-    plot : bool, default=False
-        Write a figure of each table as SVG.
-    force : bool, default=False
-        Replace figures that exist.
-
-    Returns
-    -------
-    list of dict
-        A page per table, see `manyhands.reproduce.pages.page`.
-
-    Raises
-    ------
-    ParameterError
-        If a table, an option or a method is invalid.
-    OutputExistsError
-        If a figure exists, or another run is appending to the same rows.
-    """
+    """Measure the cells of papers' tables that have no result row yet, and return all figures."""
     if not names:
         raise ParameterError("Name a table; manyhands reproduce --list shows them all.")
     whole = {name: load_table(name) for name in dict.fromkeys(names)}
@@ -179,27 +95,7 @@ def reproduce_tables(
 def measure_leaderboard(
     options: RunOptions = _DEFAULTS, *, write: str | Path | None = None, force: bool = False
 ) -> LeaderboardRun:
-    """Measure every method on every data set that suits it, with default settings.
-
-    Parameters
-    ----------
-    options : RunOptions, default=RunOptions()
-        Which cells, and how.
-    write : str, Path or None, default=None
-        File for the page, as Markdown.
-    force : bool, default=False
-        Replace a file that exists.
-
-    Returns
-    -------
-    LeaderboardRun
-        Figures and ranks.
-
-    Raises
-    ------
-    ParameterError
-        If an option is invalid, or a name is unknown.
-    """
+    """Measure every method on every data set that suits it, with default settings."""
     path = None if write is None else Path(write)
     place = nullcontext(None) if path is None else claim(path.parent, [path.name], force=force, manifest=False)
     with place as output:
@@ -211,7 +107,7 @@ def measure_leaderboard(
         whole = {table.name: table for table in leaderboard.tables()}
         stale = {table.name: describe_stale(whole[table.name], records) for table, _, records in parts}
         command = options.command("manyhands leaderboard")
-        markdown = leaderboard_page.to_markdown(parts, command, stale)
+        markdown = leaderboard.to_markdown(parts, command, stale)
         if output is not None and path is not None:
             output.write({path.name: markdown.encode()})
     pages = {table.name: page(table, cells, records, command, stale[table.name]) for table, cells, records in parts}
@@ -220,20 +116,9 @@ def measure_leaderboard(
 
 
 def require_results(pages: Sequence[Page]) -> None:
-    """Refuse to count a run as successful in which every cell failed.
-
-    Parameters
-    ----------
-    pages : sequence of dict
-        The pages of the run.
-
-    Raises
-    ------
-    ParameterError
-        If cells were measured, and none succeeded.
-    """
+    """Refuse to count a run as successful in which every cell failed."""
     if any(page["n_failed"] for page in pages) and not any(page["n_measured"] for page in pages):
-        raise ParameterError("Every cell failed; the reasons are in the table above, and --retry tries again.")
+        raise ParameterError("Every cell failed; the reasons are in the table above, and `retry=` tries again.")
 
 
 def _figure_files(tables: Sequence[Table], options: RunOptions) -> dict[Path, dict[str, tuple[Table, Picture]]]:
@@ -276,7 +161,8 @@ def _check_device(device: str, cells: Sequence[Cell]) -> None:
 
 def _first_step(model: Any) -> Any:
     """Return the representation learner of a pipeline, or the method itself."""
-    return model[0] if hasattr(model, "named_steps") else getattr(model, "learner", model)  # of a HeldoutRegression
+    first = steps_of(model)[0]
+    return vars(first).get("learner", first)  # of a HeldoutRegression
 
 
 def _measure(table: Table, options: RunOptions, builder: DataBuilder | None) -> tuple[list[Cell], Records]:

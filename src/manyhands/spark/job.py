@@ -22,11 +22,17 @@ from manyhands.exceptions import (
     OutputExistsError,
     ParameterError,
 )
-from manyhands.spark.crowd_estimator import COLUMNS, CrowdEstimator
-from manyhands.spark.em_estimators import MACE, DawidSkene, OneCoin
-from manyhands.spark.pooled_estimators import MajorityVote, PooledDawidSkene
-from manyhands.spark.saved_model import check_free
-from manyhands.spark.shard_tables import Session
+from manyhands.spark.estimators import (
+    COLUMNS,
+    MACE,
+    CrowdEstimator,
+    DawidSkene,
+    MajorityVote,
+    OneCoin,
+    PooledDawidSkene,
+    check_free,
+)
+from manyhands.spark.shards import Session
 
 METHODS: dict[str, type[CrowdEstimator]] = {
     made._method: made for made in (DawidSkene, MACE, MajorityVote, OneCoin, PooledDawidSkene)
@@ -35,18 +41,7 @@ _USAGE, _INPUT, _LIMIT = 2, 3, 5  # exit codes, as those of `manyhands`
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the program.
-
-    Parameters
-    ----------
-    arguments : sequence of str, default=None
-        Arguments of the command line; None is `sys.argv[1:]`.
-
-    Returns
-    -------
-    int
-        Exit code: 0, 2 for wrong usage, 3 for labels that cannot be used, 5 for tables beyond a limit.
-    """
+    """Run the program."""
     options = parser().parse_args(arguments)
     try:
         with warnings.catch_warnings():
@@ -82,7 +77,7 @@ def aggregate(options: argparse.Namespace) -> dict[str, Any]:
     frame = _read(spark, options)
     columns = {"itemCol": options.item, "workerCol": options.worker, "labelCol": options.label}
     checkpoint = options.checkpoint or f"{options.output.rstrip('/')}-checkpoint"
-    estimator = METHODS[options.method](**columns, orderCol=options.order, checkpointDir=checkpoint)  # type: ignore[call-arg]
+    estimator = METHODS[options.method](**columns, orderCol=options.order, checkpointDir=checkpoint)
     estimator.setParams(**_parameters(options.param))
     estimator._as_text = True  # the bits of `manyhands aggregate`, whose readers take ids as text
     model = estimator.fit(frame)
@@ -91,12 +86,7 @@ def aggregate(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The arguments of the program.
-
-    Returns
-    -------
-    ArgumentParser
-    """
+    """The arguments of the program."""
     made = argparse.ArgumentParser("manyhands-spark", description="Labels of a crowd, aggregated on Spark.")
     made.add_argument("--version", action="version", version=__version__)
     commands = made.add_subparsers(required=True, metavar="COMMAND")

@@ -18,60 +18,27 @@ from typing import Any
 
 
 class SourceFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Imports modules from source text in memory.
-
-    Parameters
-    ----------
-    digest : int
-        Names the sources, so that a worker that is used again installs them once.
-    sources : dict of str to list
-        Dotted name of each module: its text, and whether it is a package.
-    """
+    """Imports modules from source text in memory."""
 
     def __init__(self, digest: int, sources: dict[str, Any]) -> None:
         self.manyhands_sources = digest
         self.sources = sources
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
-        """The specification of a module, None for modules that are not in memory.
-
-        Parameters
-        ----------
-        fullname : str
-            Dotted name.
-        path : object, default=None
-            Ignored.
-        target : object, default=None
-            Ignored.
-
-        Returns
-        -------
-        ModuleSpec or None
-        """
+        """The specification of a module, None for modules that are not in memory."""
         found = self.sources.get(fullname)
         if found is None:
             return None
         return importlib.util.spec_from_loader(fullname, self, is_package=found[1])
 
     def exec_module(self, module: Any) -> None:
-        """Run the source text of a module.
-
-        Parameters
-        ----------
-        module : module
-            The new module.
-        """
+        """Run the source text of a module."""
         name = module.__name__
         exec(compile(self.sources[name][0], f"<manyhands sources>/{name}", "exec"), vars(module))
 
 
 def installed_version() -> str | None:
-    """Version of the package on this machine, None where there is none.
-
-    Returns
-    -------
-    str or None
-    """
+    """Version of the package on this machine, None where there is none."""
     if os.environ.get("MANYHANDS_SPARK_SOURCES"):
         return None
     try:
@@ -81,15 +48,7 @@ def installed_version() -> str | None:
 
 
 def ensure_package(version: str, archive: bytes) -> None:
-    """Make the package importable: the installed one if its version is the wanted one, otherwise the given sources.
-
-    Parameters
-    ----------
-    version : str
-        Wanted version.
-    archive : bytes
-        The sources, as `remote.archive` makes them.
-    """
+    """Make the package importable: the installed one if its version is the wanted one, otherwise the given sources."""
     digest = zlib.crc32(archive)
     if any(getattr(finder, "manyhands_sources", None) == digest for finder in sys.meta_path):
         return
@@ -101,26 +60,7 @@ def ensure_package(version: str, archive: bytes) -> None:
 
 
 def call_by_name(version: str, archive: bytes, name: str, data: Any, arguments: bytes) -> Any:
-    """Call a function of `manyhands.spark.executor_tasks`.
-
-    Parameters
-    ----------
-    version : str
-        Version of the package.
-    archive : bytes
-        Its sources, for executors without the package.
-    name : str
-        Name of the function.
-    data : object
-        Its first argument: what the engine passes in.
-    arguments : bytes
-        Its other arguments, packed by `remote.pack`.
-
-    Returns
-    -------
-    object
-        What the function returns.
-    """
+    """Call a function of `manyhands.spark.executors`."""
     ensure_package(version, archive)
-    tasks = import_module("manyhands.spark.executor_tasks")
+    tasks = import_module("manyhands.spark.executors")
     return getattr(tasks, name)(data, *tasks.unpack(arguments))

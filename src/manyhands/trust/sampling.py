@@ -24,13 +24,10 @@ import numpy.typing as npt
 from manyhands.aggregation.base import Aggregator
 from manyhands.annotations import Annotations
 from manyhands.exceptions import AnnotationError, ParameterError
-from manyhands.trust.answers import CONTESTED, RANDOM, Answers, fingerprint_of
-from manyhands.trust.candidates import DEFAULT, VOTE, fit_candidates, label_codes, vote_counts
+from manyhands.trust.answers import CONTESTED, RANDOM, Answers, Drawing, fingerprint_of
+from manyhands.trust.selection import STRATA, fit_candidates, rows_by_name, strata_of, vote_counts
 from manyhands.validation import Constraint, Number, RandomState, check_annotations, check_parameters
 
-OVERRULED, DISPUTED, AGREED = "overruled", "disputed", "agreed"
-STRATA = (OVERRULED, DISPUTED, AGREED)
-MAX_DISTANCE = 1 / 3  # share of items on which a method that has not failed may differ from default and vote
 _MIN_OF_STRATUM = 2  # items of a contested stratum that has them, however small its share
 _CONSTRAINTS: dict[str, Constraint] = {"n": Number(whole=True, least=1), "random_state": RandomState()}
 
@@ -61,6 +58,8 @@ class Questions:
         Fingerprint of the annotations.
     random_state : int
         Seed of the draw.
+    population : frozenset of items
+        All items that could have been drawn, contested or not: those with labels.
     """
 
     items: tuple[Any, ...]
@@ -72,6 +71,7 @@ class Questions:
     classes: tuple[Any, ...]
     fingerprint: str
     random_state: int
+    population: frozenset[Any]
 
     def __len__(self) -> int:
         return len(self.items)
@@ -116,9 +116,16 @@ class Questions:
         wrong = [label for label in values.values() if label not in self.classes]
         if wrong:
             raise AnnotationError(f"{wrong[0]!r} is no class. There are: {', '.join(map(repr, self.classes))}.")
-        strata = {item: self.stratum[item] for item in values}
-        given = dict(values)
-        return Answers(given, self.sampled, strata, dict(self.sizes), self.n_items, self.fingerprint, self.random_state)
+        return Answers(
+            values=dict(values),
+            sampled=self.sampled,
+            stratum={item: self.stratum[item] for item in values},
+            sizes=dict(self.sizes),
+            n_items=self.n_items,
+            fingerprint=self.fingerprint,
+            random_state=self.random_state,
+            drawings=(Drawing(self.population, self.sampled, self.classes),),
+        )
 
 
 def contested(
@@ -162,8 +169,8 @@ def contested(
     annotations = check_annotations(annotations)
     fitted = fit_candidates(annotations, methods)
     stratum = strata_of(annotations, fitted)
-    rng = np.random.default_rng(random_state)
-    rows = _by_name(annotations)
+    rng = _generator(annotations, random_state)
+    rows = rows_by_name(annotations.item_ids.tolist())
     pools = [rows[stratum[rows] == code] for code in (0, 1)]
     sizes = _allocate([len(pool) for pool in pools], n)
     drawn = np.concatenate([rng.choice(pool, size, replace=False) for pool, size in zip(pools, sizes)])
@@ -207,60 +214,18 @@ def random_items(
     annotations = check_annotations(annotations)
     fitted = fit_candidates(annotations, methods)
     stratum = strata_of(annotations, fitted)
-    rows = _by_name(annotations)
-    drawn = np.random.default_rng(random_state).permutation(rows[stratum[rows] >= 0])[:n]
+    rows = rows_by_name(annotations.item_ids.tolist())
+    drawn = _generator(annotations, random_state).permutation(rows[stratum[rows] >= 0])[:n]
     return _questions(annotations, fitted, stratum, drawn, RANDOM, random_state)
 
 
-def strata_of(annotations: Annotations, fitted: Mapping[str, Aggregator]) -> Codes:
-    """Return the stratum of each item: a position in `STRATA`, -1 for an item without labels.
+def _generator(annotations: Annotations, random_state: int) -> np.random.Generator:
+    """Random numbers of a draw.
 
-    Parameters
-    ----------
-    annotations : Annotations or data frame
-        The crowd's labels.
-    fitted : mapping of str to Aggregator
-        The candidates, fitted without answers.
-
-    Returns
-    -------
-    ndarray of shape (n_items,) of int64
-        The strata.
+    They differ from export to export, so that draws of the same seed on several days are independent of each other:
+    only then are their answers together a random sample, and few items are asked about twice.
     """
-    counts = vote_counts(annotations)
-    said = {name: label_codes(model) for name, model in fitted.items()}
-    default = said[DEFAULT]
-    has_most = counts[np.arange(len(counts)), np.maximum(default, 0)] == counts.max(axis=1)
-    differs = np.any([labels != default for labels in not_failed(said)], axis=0)
-    stratum = np.where(has_most, np.where(differs, 1, 2), 0)
-    stratum[annotations.n_labels == 0] = -1
-    return stratum
-
-
-def not_failed(said: Mapping[str, Codes]) -> list[Codes]:
-    """Return the labels of methods that are near the default or near the vote.
-
-    A method that differs from both on more than a third of the items has most likely collapsed, and would make nearly
-    all items contested. It stays a candidate.
-
-    Parameters
-    ----------
-    said : mapping of str to ndarray of shape (n_items,)
-        Class codes of every candidate.
-
-    Returns
-    -------
-    list of ndarray of shape (n_items,)
-        The labels of the others.
-    """
-    anchors = [said[DEFAULT], said[VOTE]]
-    return [one for one in said.values() if min(np.mean(one != anchor) for anchor in anchors) <= MAX_DISTANCE]
-
-
-def _by_name(annotations: Annotations) -> Codes:
-    """Rows of the items in the order of their names, so that a draw does not depend on the order of the rows."""
-    names = [str(item) for item in annotations.item_ids.tolist()]
-    return np.array(sorted(range(len(names)), key=names.__getitem__), np.int64)
+    return np.random.default_rng([random_state, int(fingerprint_of(annotations), 16)])
 
 
 def _allocate(sizes: Sequence[int], n: int) -> list[int]:
@@ -294,6 +259,7 @@ def _questions(
         classes=tuple(annotations.classes.tolist()),
         fingerprint=fingerprint_of(annotations),
         random_state=int(seed),
+        population=frozenset(annotations.item_ids[stratum >= 0].tolist()),
     )
 
 

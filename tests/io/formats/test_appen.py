@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from broken_exports import check_broken_table, quiet_read, triples
 from manyhands.exceptions import AnnotationError
+from manyhands.io.documents import Table
 from manyhands.io.formats import appen
-from manyhands.io.read.documents import Table
-from manyhands.io.read.judgements import ColumnOptions
-from manyhands.io.read.reading import read_annotations
+from manyhands.io.judgements import ColumnOptions
+from manyhands.io.reading import read_annotations
 
 SAMPLES = Path(__file__).parents[2] / "samples" / "appen"
 
@@ -105,9 +105,7 @@ def test_several_answers_are_asked_about():
 
 def test_no_column_shows_that_it_is_an_answer():
     table = report(("1", "w", "a", "x"), ("2", "w", "b", "y"), names=["q", "text"])
-    with pytest.raises(
-        AnnotationError, match=r"does not show which columns are answers.*--label COLUMN; it has: q, text"
-    ):
+    with pytest.raises(AnnotationError, match=r"does not show which columns are answers.*`label=`; it has: q, text"):
         quiet_read(table)
     assert triples(quiet_read(table, label="q")) == [("1", "w", "a"), ("2", "w", "b")]
     assert triples(quiet_read(table, question="q=a")) == [("1", "w", "yes"), ("2", "w", "no")]

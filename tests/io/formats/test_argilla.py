@@ -8,10 +8,10 @@ from hypothesis import given, settings
 
 from broken_exports import ANY_JSON, broken_entries, check_broken, lines_writer, quiet_read, triples, write_json
 from manyhands.exceptions import AnnotationError
+from manyhands.io.documents import Records
 from manyhands.io.formats import argilla
 from manyhands.io.formats.argilla import recognise
-from manyhands.io.read.documents import Records
-from manyhands.io.read.judgements import ColumnOptions
+from manyhands.io.judgements import ColumnOptions
 
 SAMPLES = Path(__file__).parents[2] / "samples" / "argilla"
 
@@ -59,7 +59,7 @@ def test_flat_records():
 
 
 def test_a_user_has_one_row_for_all_questions(export):
-    """The question that he did not answer is open; the other one counts."""
+    """The question without an answer is open; the other one counts."""
     path = export(nested(q=[said("x"), said("y", BO)], r=[said("z")]))
     with pytest.raises(AnnotationError, match="several questions: q, r"):
         quiet_read(path)
@@ -178,7 +178,7 @@ def test_an_item_by_another_field(export):
         (nested(q=["x"]), {}, "row 1: a response to 'q' is not an object"),
         (nested(q="x"), {}, r"row 1: responses\.q is not a list"),
         (nested(), {"item": "ref"}, "Field 'ref' is not in .*It has: id, fields, metadata"),
-        (nested(), {"worker": "x"}, "so --worker x has no meaning"),
+        (nested(), {"worker": "x"}, 'so `worker="x"` has no meaning'),
     ],
 )
 def test_what_is_wrong_is_said_in_one_sentence(export, entry, options, sentence):

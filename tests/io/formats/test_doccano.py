@@ -9,8 +9,8 @@ from hypothesis import given, settings
 
 from broken_exports import ANY_JSON, broken_entries, check_broken, lines_writer, quiet_read, triples, write_json
 from manyhands.exceptions import AnnotationError
+from manyhands.io.documents import Records, open_document
 from manyhands.io.formats.doccano import recognise
-from manyhands.io.read.documents import Records, open_document
 
 SAMPLES = Path(__file__).parents[2] / "samples" / "doccano"
 
@@ -133,8 +133,8 @@ def test_an_item_by_a_key_of_the_meta_data():
     [
         ([record()], {"item": "ref"}, "Field 'ref' is not in .*It has: id, text, label, Comments"),
         ([record(ref="a"), record()], {"item": "ref"}, "row 2 has no ref"),
-        ([record()], {"worker": "x"}, "so --worker x has no meaning"),
-        ([record()], {"label": "x"}, "so --label x has no meaning"),
+        ([record()], {"worker": "x"}, 'so `worker="x"` has no meaning'),
+        ([record()], {"label": "x"}, 'so `label="x"` has no meaning'),
         ([record(), record({})], {}, "row 2: id is an object"),
         ([{"id": 1, "text": "a", "annotations": [{"label": 1, "user": 1}, 3]}], {}, "row 1: annotations is not a list"),
     ],

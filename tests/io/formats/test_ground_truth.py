@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from broken_exports import mutated, quiet_read, triples
 from manyhands.exceptions import AnnotationError, CrowdWarning, ManyhandsError
+from manyhands.io.documents import Folder, Records
 from manyhands.io.formats import ground_truth
-from manyhands.io.read.documents import Folder, Records
-from manyhands.io.read.judgements import ColumnOptions
-from manyhands.io.read.reading import read_export
-from manyhands.io.read.sources import Source
+from manyhands.io.judgements import ColumnOptions
+from manyhands.io.reading import read_export
+from manyhands.io.sources import Source
 
 JOB = Path(__file__).parents[2] / "samples" / "sagemaker"
 MANIFEST = JOB / "manifests" / "output" / "output.manifest"
@@ -189,7 +189,7 @@ def test_which_element_is_meant():
     ("answers", "options", "said"),
     [
         ({"iteration-1/0": ["junk"]}, ColumnOptions(), "answer 1: not an object but str"),
-        ({"iteration-1/0": [answer(value="a")]}, ColumnOptions(worker="x"), "--worker x has no meaning"),
+        ({"iteration-1/0": [answer(value="a")]}, ColumnOptions(worker="x"), '`worker="x"` has no meaning'),
         ({"iteration-1/0": [answer(value="a")]}, ColumnOptions(label="no"), "no element 'no'. It has: q"),
         ({"iteration-1/0": [answer(value="a")]}, ColumnOptions(item="no"), "no manifest that could name the items"),
     ],

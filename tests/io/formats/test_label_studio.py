@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from manyhands.exceptions import AnnotationError, CrowdWarning
+from manyhands.io.documents import Records
 from manyhands.io.formats import label_studio
-from manyhands.io.formats.label_studio_results import as_answer, as_value, read_results
-from manyhands.io.read.documents import Records
-from manyhands.io.read.reading import read_export
+from manyhands.io.formats.label_studio import as_answer, as_value, read_results
+from manyhands.io.reading import read_export
 
 SAMPLES = Path(__file__).parents[2] / "samples" / "label_studio"
 EXPORT = json.loads((SAMPLES / "export.json").read_text())
@@ -67,7 +67,7 @@ def test_the_sample():
 
 
 def test_several_questions_are_listed():
-    with pytest.raises(AnnotationError, match=r"several questions: sentiment, topic\. Pick one with --question"):
+    with pytest.raises(AnnotationError, match=r"several questions: sentiment, topic\. Pick one with `question=`"):
         read_export(SAMPLES / "export.json")
 
 
@@ -88,7 +88,7 @@ def test_another_item(wish):
 def test_wishes_that_cannot_be_granted(read_json):
     with pytest.raises(AnnotationError, match=r"no 'data\.sku' in the data of its tasks\. It has: text, ref"):
         read_export(SAMPLES / "export.json", question="sentiment", item="data.sku")
-    with pytest.raises(AnnotationError, match="completed_by, so --worker user has no meaning"):
+    with pytest.raises(AnnotationError, match=r"completed_by, so `worker=.user.` has no meaning"):
         read_export(SAMPLES / "export.json", question="sentiment", worker="user")
     lacking = [task(1, annotation(1, choice("a"))), {"id": 2, "data": {}, "annotations": []}]
     with pytest.raises(AnnotationError, match="task 2: no 'ref' in its data"):

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from manyhands.exceptions import ManyhandsError
+from manyhands.io.documents import Records, parse
 from manyhands.io.formats import label_studio
-from manyhands.io.read.documents import Records, parse
-from manyhands.io.read.sources import Source
+from manyhands.io.sources import Source
 
 SAMPLES = Path(__file__).parents[2] / "samples" / "label_studio"
 EXPORT = json.loads((SAMPLES / "export.json").read_text())

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 
 from broken_exports import ANY_JSON, broken_entries, check_broken, lines_writer, quiet_read, triples, write_json
 from manyhands.exceptions import AnnotationError
+from manyhands.io.documents import Records
 from manyhands.io.formats.labelbox import recognise
-from manyhands.io.read.documents import Records
 
 SAMPLES = Path(__file__).parents[2] / "samples" / "labelbox"
 
@@ -186,7 +186,7 @@ def test_what_was_skipped_in_the_retired_export(export, mark):
         (data_row(label(radio("q", "x"), worker=["ann"])), {}, "row 1: created_by is a list"),
         (data_row(label(3)), {}, "row 1: an entry of classifications is not an object"),
         (data_row(label(radio("q", "x"))), {"item": "ref"}, "Field 'ref' is not in .*It has: id, global_key"),
-        (data_row(label(radio("q", "x"))), {"worker": "w"}, "so --worker w has no meaning"),
+        (data_row(label(radio("q", "x"))), {"worker": "w"}, 'so `worker="w"` has no meaning'),
         (V1 | {"Label": [1]}, {}, "row 1: Label is not an object"),
         (V1 | {"Label": {"q": {"deep": 1}}}, {}, "row 1: q is an object"),
     ],

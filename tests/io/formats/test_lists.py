@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from broken_exports import mutated, quiet_read, triples
 from manyhands import registry
 from manyhands.exceptions import AnnotationError, CrowdWarning, LimitError, ManyhandsError
-from manyhands.io.formats import lists, vote_counts
-from manyhands.io.read.documents import Records
-from manyhands.io.read.judgements import ColumnOptions
-from manyhands.io.read.reading import read_export
+from manyhands.io.documents import Records
+from manyhands.io.formats import lists
+from manyhands.io.judgements import ColumnOptions
+from manyhands.io.reading import read_export
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 
@@ -146,7 +146,7 @@ class TestObjects:
             read_export(SAMPLES / "peerannot" / "metadata.json")
 
     def test_wishes_without_a_meaning(self):
-        with pytest.raises(AnnotationError, match="--worker x has no meaning"):
+        with pytest.raises(AnnotationError, match='`worker="x"` has no meaning'):
             judged({"0": {"w": 1}}, "peerannot", ColumnOptions(worker="x"))
 
 
@@ -194,7 +194,7 @@ class TestCounts:
     def test_a_table_that_counts_nothing(self):
         with pytest.raises(AnnotationError, match="no column that ends in _count"):
             judged([{"id": 1, "votes": 2}], "counts")
-        assert vote_counts.is_counts(Records("x", [{"like_count": 1, "share_count": 2}])) is False
+        assert lists.is_counts(Records("x", [{"like_count": 1, "share_count": 2}])) is False
 
 
 VALUES = [json.loads((SAMPLES / name).read_text()) for name in ("hf/lewidi.json", "hf/lewidi2025.json")]

@@ -4,7 +4,9 @@ import pytest
 
 from manyhands.exceptions import AnnotationError
 from manyhands.io.formats.long import has_roles
-from manyhands.io.read.reading import read_export
+from manyhands.io.reading import read_export
+
+pytestmark = pytest.mark.fast
 
 
 @pytest.fixture
@@ -62,7 +64,7 @@ def test_weak_names_yield_to_strong_ones(table, header, expected):
 )
 def test_two_columns_for_a_role_are_asked_about(table, header, role, said):
     """Never guessed at; naming one is enough."""
-    told = rf"has 2 columns for the {role}, called {said}\. Name the right one with --{role} COLUMN \({role}= in Python"
+    told = rf"has 2 columns for the {role}, called {said}\. Name the right one with `{role}=`"
     with pytest.raises(AnnotationError, match=told):
         read_export(table(header))
     name = said.split("'")[1]
@@ -71,16 +73,14 @@ def test_two_columns_for_a_role_are_asked_about(table, header, role, said):
 
 def test_what_is_missing(table):
     """A table without workers may be one with a column for each."""
-    hint = r"\(worker= in Python\)\. If each worker has a column, name them all: --worker ann,bob\."
+    hint = r"`worker=`\. If each worker has a column, name them all: `worker=.ann,bob.`\."
     with pytest.raises(AnnotationError, match=hint):
         read_export(table("item,tag,label"))
-    with pytest.raises(
-        AnnotationError, match=r"--item COLUMN --worker COLUMN --label COLUMN .*If each worker has a column"
-    ):
+    with pytest.raises(AnnotationError, match=r"`item=`, `worker=` and `label=`. If each worker has a column"):
         read_export(table("thing,tag,tig"))
-    with pytest.raises(AnnotationError, match=r"--label COLUMN \(label= in Python\)\.$"):
+    with pytest.raises(AnnotationError, match=r"with `label=`\.$"):
         read_export(table("item,worker,tag"))
-    with pytest.raises(AnnotationError, match=r"Column 'no' is not in .* \(item= in Python\)\.$"):
+    with pytest.raises(AnnotationError, match=r"Column 'no' is not in .* with `item=`\.$"):
         read_export(table("item,worker,label"), item="no")
 
 

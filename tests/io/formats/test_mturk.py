@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from broken_exports import check_broken_table, quiet_read, triples
 from manyhands.exceptions import AnnotationError
+from manyhands.io.documents import Table
 from manyhands.io.formats import mturk
-from manyhands.io.read.documents import Table
 
 SAMPLES = Path(__file__).parents[2] / "samples" / "mturk"
 
@@ -53,9 +53,7 @@ def test_a_column_for_each_choice():
 
 def test_answers_in_json():
     path = SAMPLES / "batch_results_taskanswers.csv"
-    with pytest.raises(
-        AnnotationError, match=r"several questions: sentiment, confident\. Pick one with --question NAME"
-    ):
+    with pytest.raises(AnnotationError, match=r"several questions: sentiment, confident\. Pick one with `question=`"):
         quiet_read(path)
     result = quiet_read(path, question="sentiment")
     assert result.ledger.as_dict() == {"rows_read": 1, "kept": 1, "excluded": {}}
@@ -265,7 +263,9 @@ class TestItem:
     def test_none_determines_the_others(self):
         rows = [("w", "l1", "r1", "a"), ("w", "l1", "r2", "a"), ("w", "l2", "r1", "a")]
         table = batch(*rows, names=["Input.left", "Input.right", "Answer.q"])
-        with pytest.raises(AnnotationError, match=r"any of Input.left, Input.right might name .* or --item HITId"):
+        with pytest.raises(
+            AnnotationError, match=r"any of Input.left, Input.right might name .* or add `item=.HITId.`"
+        ):
             quiet_read(table)
         assert quiet_read(table, item="HITId").ledger.kept == 3
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from broken_exports import broken_json, check_broken, quiet_read, triples, write_json
 from manyhands.exceptions import AnnotationError
+from manyhands.io.documents import Records
 from manyhands.io.formats import mturk
-from manyhands.io.read.documents import Records
 
 
 def assignment(at, answer, **more):
@@ -38,7 +38,7 @@ def test_the_api(tmp_path):
         assert triples(quiet_read(write_json(tmp_path / "b.json", other))) == triples(result)
     assert triples(quiet_read(tmp_path / "b.json", item="AssignmentId"))[0] == ("A1", "w1", "a & b")
     with pytest.raises(
-        AnnotationError, match=r"no assignment has 'Input'\. Name one of these with --item: Answer, Assig"
+        AnnotationError, match=r"no assignment has 'Input'\. Name one of these with `item=`: Answer, Assig"
     ):
         quiet_read(tmp_path / "b.json", item="Input")
     with pytest.raises(AnnotationError, match="mturk-api has its workers in WorkerId"):

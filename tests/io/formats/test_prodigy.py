@@ -7,8 +7,8 @@ from hypothesis import given, settings
 
 from broken_exports import ANY_JSON, broken_entries, check_broken, lines_writer, quiet_read, triples, write_json
 from manyhands.exceptions import AnnotationError
+from manyhands.io.documents import Records
 from manyhands.io.formats.prodigy import recognise
-from manyhands.io.read.documents import Records
 
 SAMPLES = Path(__file__).parents[2] / "samples" / "prodigy"
 
@@ -57,7 +57,7 @@ def test_the_later_answer_counts_whatever_its_place(export):
 def test_every_label_of_a_binary_file_is_a_question(export):
     """A row about another label does not leave this one open, so it is not a row of this question at all."""
     path = export(binary("POS"), binary("NEG", "reject"), binary("NEG", "ignore", _input_hash=2))
-    with pytest.raises(AnnotationError, match=r"several questions: POS, NEG. Pick one with --question NAME"):
+    with pytest.raises(AnnotationError, match=r"several questions: POS, NEG. Pick one with `question=`"):
         quiet_read(path)
     with pytest.raises(AnnotationError, match=r"no question 'NEUTRAL'. It has: POS, NEG"):
         quiet_read(path, question="NEUTRAL")
@@ -85,7 +85,7 @@ def test_the_data_set_is_left_out_of_workers_names(export, names, expected):
 
 
 def test_a_single_worker_keeps_a_hyphen_that_is_his_own(export):
-    """His session does not begin alike, so the hyphen is not Prodigy's."""
+    """The session of this worker does not begin alike, so the hyphen is not Prodigy's."""
     assert quiet_read(export(choice(worker="mary-jane", _session_id="news-1"))).annotations.worker_ids == ["mary-jane"]
 
 
@@ -148,10 +148,10 @@ def test_another_field_for_the_item_or_worker(export):
 @pytest.mark.parametrize(
     ("objects", "options", "sentence"),
     [
-        ([choice()], {"item": "ref"}, "Field 'ref' is not in .*--item FIELD"),
-        ([choice()], {"worker": "ref"}, "Field 'ref' is not in .*--worker FIELD"),
-        ([choice()], {"label": "x"}, "so --label x has no meaning"),
-        ([choice(), choice(item=None)], {}, "row 2 has no _input_hash.*--item text"),
+        ([choice()], {"item": "ref"}, "Field 'ref' is not in .*`item=`"),
+        ([choice()], {"worker": "ref"}, "Field 'ref' is not in .*`worker=`"),
+        ([choice()], {"label": "x"}, 'so `label="x"` has no meaning'),
+        ([choice(), choice(item=None)], {}, "row 2 has no _input_hash.*`item=.text.`"),
         ([choice(answer="maybe")], {}, "row 1: answer is 'maybe', not accept, reject or ignore"),
         ([choice(item={"a": 1})], {}, "row 1: _input_hash is an object, not text or a number"),
         ([choice(accept=[["POS"]])], {}, "row 1: a choice in accept is a list"),

@@ -1,4 +1,4 @@
-"""Scale: tasks and conversations, all by one voice."""
+"""Scale: tasks and conversations, all by one annotator."""
 
 import json
 from pathlib import Path
@@ -8,8 +8,8 @@ from hypothesis import given, settings
 
 from broken_exports import ANY_JSON, broken_entries, check_broken, lines_writer, quiet_read, triples, write_json
 from manyhands.exceptions import AnnotationError
+from manyhands.io.documents import Records, open_document
 from manyhands.io.formats.scale import recognise
-from manyhands.io.read.documents import Records, open_document
 
 SAMPLES = Path(__file__).parents[2] / "samples" / "scale"
 
@@ -117,7 +117,7 @@ def test_items_by_other_fields(export):
     ("entry", "options", "sentence"),
     [
         (task(q="x"), {"item": "ref"}, "Field 'ref' is not in .*It has: task_id, status"),
-        (task(q="x"), {"worker": "w"}, "so --worker w has no meaning"),
+        (task(q="x"), {"worker": "w"}, 'so `worker="w"` has no meaning'),
         (task(q="x") | {"unique_id": None, "task_id": None}, {}, "row 1 has no task_id"),
         (task(q="x") | {"response": 3}, {"format": "scale"}, "row 1: response has no annotations by field"),
         (task(q="x") | {"threads": [3]}, {}, "row 1: threads is not a list of objects"),

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from broken_exports import ANY_JSON, quiet_read, triples
 from manyhands.exceptions import AnnotationError
+from manyhands.io.documents import Records
 from manyhands.io.formats import survey
-from manyhands.io.read.documents import Records
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def test_tables_of_another_kind(sheet, text):
         ("worker,p\n,x\n", {}, r"x\.csv, line 2: the worker \(worker\) is blank"),
         ("worker,comment\nann,x\n", {}, "none of them holds the labels of an item"),
         ("worker,p,p\nann,x,y\n", {}, "several columns for the items p"),
-        ("worker,p\nann,x\n", {"label": "p"}, "--label p has no meaning"),
+        ("worker,p\nann,x\n", {"label": "p"}, '`label="p"` has no meaning'),
         ("worker,p\nann,x\n", {"item": "q"}, "Column 'q' is not in"),
     ],
 )

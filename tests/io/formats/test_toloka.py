@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from broken_exports import broken_json, check_broken, check_broken_table, quiet_read, triples, write_json
 from manyhands.exceptions import AnnotationError
+from manyhands.io.documents import Records, Table
 from manyhands.io.formats import toloka
-from manyhands.io.read.documents import Records, Table
-from manyhands.io.read.judgements import ColumnOptions
-from manyhands.io.read.reading import read_annotations
+from manyhands.io.judgements import ColumnOptions
+from manyhands.io.reading import read_annotations
 
 SAMPLES = Path(__file__).parents[2] / "samples" / "toloka"
 API = json.loads((SAMPLES / "assignments_api.json").read_text(encoding="utf-8"))
@@ -122,7 +122,7 @@ def test_the_later_answer_counts(column):
 def test_which_column_is_the_item(tmp_path):
     names = ["INPUT:left", "INPUT:right", "OUTPUT:q", "ASSIGNMENT:task_id"]
     table = pool(("w", "l", "r", "a", "T1"), ("w", "l", "s", "a", "T2"), ("w", "m", "r", "a", "T3"), names=names)
-    with pytest.raises(AnnotationError, match=r"any of INPUT:left, INPUT:right .* or --item ASSIGNMENT:task_id"):
+    with pytest.raises(AnnotationError, match=r"any of INPUT:left, INPUT:right .* or add `item=.ASSIGNMENT:task_id.`"):
         quiet_read(table)
     assert quiet_read(table, item="ASSIGNMENT:task_id").annotations.item_ids.tolist() == ["T1", "T2", "T3"]
     assert quiet_read(table, item="left").annotations.item_ids.tolist() == ["l", "m"]

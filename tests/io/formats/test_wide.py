@@ -9,6 +9,8 @@ import pytest
 from broken_exports import quiet_read, triples
 from manyhands.exceptions import AnnotationError
 
+pytestmark = pytest.mark.fast
+
 SAMPLES = Path(__file__).parents[2] / "samples" / "wide"
 
 
@@ -69,7 +71,7 @@ def test_all_cells_are_where_they_belong(tmp_path):
         ("item,a,b\n1,x,y\n1,y,x\n", {"format": "wide"}, "several rows for the item '1'"),
         ("item,a,b\n1,x,y\n", {"format": "wide", "item": "no"}, "Column 'no' is not in"),
         ("item,a,b\n1,x,y\n", {"format": "wide", "worker": "a,no"}, "Column 'no' is not in"),
-        ("item,a,b\n1,x,y\n", {"format": "wide", "label": "a"}, "--label a has no meaning"),
+        ("item,a,b\n1,x,y\n", {"format": "wide", "label": "a"}, '`label="a"` has no meaning'),
         ("item,a,b\n,x,y\n", {"format": "wide"}, "the item .* is blank"),
     ],
 )
@@ -148,8 +150,10 @@ def test_no_label_is_no_gold(wide):
 
 
 def test_columns_of_a_questionnaire_are_told(wide):
-    assert "--format survey" in quiet_read(wide("id,q1,q2\n1,x,y\n2,y,y\n")).notes["rows_may_be_people"]
-    assert "--format survey" in quiet_read(wide("id,Question 1,Question 2\n1,x,y\n2,y,y\n")).notes["rows_may_be_people"]
+    assert '`format="survey"`' in quiet_read(wide("id,q1,q2\n1,x,y\n2,y,y\n")).notes["rows_may_be_people"]
+    assert (
+        '`format="survey"`' in quiet_read(wide("id,Question 1,Question 2\n1,x,y\n2,y,y\n")).notes["rows_may_be_people"]
+    )
     assert "rows_may_be_people" not in quiet_read(wide("id,ann,q2\n1,x,y\n2,y,y\n")).notes
 
 

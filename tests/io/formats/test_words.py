@@ -6,7 +6,7 @@ import pytest
 
 from broken_exports import quiet_read, triples
 from manyhands.exceptions import AnnotationError, CrowdWarning
-from manyhands.io.read.reading import read_export
+from manyhands.io.reading import read_export
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 

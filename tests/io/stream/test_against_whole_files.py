@@ -159,8 +159,9 @@ def test_times_may_have_fractions(tmp_path):
 
 @pytest.mark.parametrize("kind", FORMATS)
 @pytest.mark.parametrize("rare_classes", ["drop", "keep"])
+@pytest.mark.slow
 def test_stray_classes_are_treated_the_same(tmp_path, monkeypatch, kind, rare_classes):
-    monkeypatch.setattr("manyhands.io.read.stray_classes._ONE_IN", 50)
+    monkeypatch.setattr("manyhands.io.row_filtering._ONE_IN", 50)
     table = clean(6000)
     rows = table.to_dicts()
     rows[700]["label"] = rows[2000]["label"] = "yess"  # typing errors
@@ -281,7 +282,7 @@ def test_many_ranges_give_the_same_labels(tmp_path, monkeypatch):
 def test_the_plain_functions_give_the_same_folder(tmp_path, monkeypatch):
     write(messy(), tmp_path / "t.csv", "csv")
     one, _ = check_same(tmp_path / "t.csv", tmp_path)
-    for module in ("manyhands.io.stream.joined_texts", "manyhands.io.read.text_encoding"):
+    for module in ("manyhands.io.stream.batches", "manyhands.io.judgements"):
         monkeypatch.setattr(f"{module}._columns", None)
     other, _ = check_same(tmp_path / "t.csv", tmp_path / "other")
     assert one.fingerprint == other.fingerprint

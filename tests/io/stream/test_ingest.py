@@ -13,14 +13,13 @@ import numpy as np
 import polars as pl
 import pytest
 
+from manyhands._core.progress import listening
+from manyhands._core.writing import held
 from manyhands.exceptions import AnnotationError, CrowdWarning, LimitError, ParameterError
-from manyhands.io.stream import code_blocks, coding, ingest
-from manyhands.io.stream.cache import PASSES, cache_entries, remove_entries
-from manyhands.io.stream.ingest import stream_to_codes
-from manyhands.progress import listening
-from manyhands.sharded.code_files import CodeFolder
-from manyhands.sharded.pass_log import PassLog
-from manyhands.writing.locks import held
+from manyhands.io.stream import ingest
+from manyhands.io.stream.ingest import PASSES, cache_entries, remove_entries, stream_to_codes
+from manyhands.sharded.code_folder import CodeFolder
+from manyhands.sharded.passes import PassLog
 
 SMALL = 256 << 20
 HEADER = "item,worker,label\n"
@@ -269,7 +268,7 @@ def test_too_small_a_disk_is_said_before_it_is_full(tmp_path, stream, monkeypatc
     path = table_file(tmp_path, HEADER + rows(300))
     assert stream(path).n_labels == 300
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(60 << 20))
-    with pytest.raises(LimitError, match=r"GB free; reading these labels in parts needs about .* --cache"):
+    with pytest.raises(LimitError, match=r"GB free; reading these labels in parts needs about .* `cache=`"):
         stream(path, rare_classes="keep")
     assert len(left(tmp_path)) == 1
 
@@ -297,7 +296,7 @@ def test_tables_that_do_not_fit_are_refused_with_their_size(tmp_path, stream):
 
 
 def test_an_item_with_too_many_rows_is_refused(tmp_path, stream, monkeypatch):
-    monkeypatch.setattr(code_blocks, "_BYTES_PER_ROW", SMALL // 1000)
+    monkeypatch.setattr(ingest, "_BYTES_PER_CODED_ROW", SMALL // 1000)
     path = table_file(tmp_path, HEADER + rows(900) + "".join(f"hot,w{n},x\n" for n in range(1001)))
     with pytest.raises(LimitError, match=r"1,0\d\d rows must be sorted together, about 0\.3 GB.*one item may have"):
         stream(path)
@@ -305,7 +304,7 @@ def test_an_item_with_too_many_rows_is_refused(tmp_path, stream, monkeypatch):
 
 
 def test_too_many_distinct_workers_are_refused(tmp_path, stream, monkeypatch):
-    monkeypatch.setattr(coding, "_BYTES_PER_ID", SMALL // 4 // 1000)
+    monkeypatch.setattr(ingest, "_BYTES_PER_ID", SMALL // 4 // 1000)
     path = table_file(tmp_path, HEADER + "".join(f"i{n},w{n},x\n" for n in range(1500)))
     with pytest.raises(LimitError, match="more than 1,000 distinct workers"):
         stream(path)
@@ -314,11 +313,11 @@ def test_too_many_distinct_workers_are_refused(tmp_path, stream, monkeypatch):
 
 PROGRAM = """
 import os, signal, sys
-from manyhands.io.stream import code_blocks, ingest
+from manyhands.io.stream import ingest
 if sys.argv[3] == "reading":
     ingest._check_disk = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 else:
-    code_blocks.CodeFolderWriter.finish = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+    ingest.CodeFolderWriter.finish = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 ingest.stream_to_codes(sys.argv[1], cache=sys.argv[2])
 """
 
@@ -372,6 +371,7 @@ print(folder.n_labels)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a limit of the data size needs Linux")
+@pytest.mark.slow
 def test_a_hard_limit_of_memory_holds(tmp_path):
     """Two million rows in one row group; as a whole, their cells alone would take more than the limit."""
     n = 2_000_000

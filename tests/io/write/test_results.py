@@ -1,4 +1,4 @@
-"""What is written about items and workers."""
+"""What is written about items and workers, and JSON that may be shown on a terminal."""
 
 import csv
 import io
@@ -8,11 +8,22 @@ import sys
 import numpy as np
 import polars as pl
 import pytest
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from manyhands import Annotations, DawidSkene, MajorityVote
 from manyhands.exceptions import AnnotationError, MissingExtraError, NotFittedError, ParameterError
-from manyhands.io.write.results import count_components, label_frame, summary, to_csv, training_frame
-from manyhands.io.write.worker_tables import worker_frame
+from manyhands.io.write.results import (
+    count_components,
+    label_frame,
+    summary,
+    to_csv,
+    to_json,
+    training_frame,
+    worker_frame,
+)
+
+pytestmark = pytest.mark.fast
 
 HOSTILE = [
     "007",
@@ -42,9 +53,9 @@ def test_ids_come_back_byte_for_byte():
     model, _ = fitted()
     rows = list(csv.DictReader(io.StringIO(to_csv(label_frame(model)).decode(), newline="")))
     assert [row["item"] for row in rows] == [*HOSTILE, "silent"]
-    assert list(rows[0]) == ["item", "label", "confidence", "n_labels", "flags", "p_NA", "p_None"]
+    assert list(rows[0]) == ["item", "label", "confidence", "n_labels", "alerts", "p_NA", "p_None"]
     assert rows[0]["label"] == "None" and rows[0]["n_labels"] == "3"
-    assert rows[-1]["label"] == "" and rows[-1]["flags"] == "unlabelled"
+    assert rows[-1]["label"] == "" and rows[-1]["alerts"] == "unlabelled"
     assert all(abs(float(row["p_NA"]) + float(row["p_None"]) - 1) < 2e-6 for row in rows)
 
 
@@ -105,6 +116,19 @@ def test_components_are_counted():
     assert count_components(Annotations.from_triples([1, 1, 2], ["a", "b", "b"], [0, 1, 0])) == 1
 
 
+def test_connected_components_are_those_of_scipy():
+    """Of chains, whose ends are far apart, in an order that joins few at a time, and of sparse random graphs."""
+    rng = np.random.default_rng(0)
+    chain = rng.permutation(200)
+    graphs = [(np.repeat(np.arange(199), 2), np.column_stack([chain[:-1], chain[1:]]).ravel())]
+    graphs += [(rng.integers(0, 60, n), rng.integers(0, 50, n)) for n in (1, 20, 40, 60, 90)]
+    for item, worker in graphs:
+        votes = Annotations.from_triples(item, worker, np.zeros(len(item), int), duplicates="all")
+        edges = coo_array((np.ones(votes.n_annotations), (votes.item, votes.worker + votes.n_items)), (500, 500))
+        n_single = 500 - votes.n_items - votes.n_workers
+        assert count_components(votes) == connected_components(edges)[0] - n_single
+
+
 def test_labels_train_any_classifier():
     """Hard labels weigh what is known of them; soft ones are all classes, and the weights of an item sum to 1."""
     model, _ = fitted()
@@ -156,12 +180,12 @@ def test_a_label_that_nobody_gave_is_flagged():
     """As gold may be, and as a model of the workers may conclude."""
     votes = Annotations.from_triples([1, 1, 2, 2], list("abab"), list("xyxx"), item_ids=[1, 2])
     model = MajorityVote().fit(votes, gold={2: "y"})
-    assert label_frame(model)["flags"].to_list() == ["tie", "gold"]
+    assert label_frame(model)["alerts"].to_list() == ["tie", "gold"]
     model.labels_ = np.array(["x", "x"], object)
     model._gold = {}
-    assert label_frame(model)["flags"].to_list() == ["tie", None]
+    assert label_frame(model)["alerts"].to_list() == ["tie", None]
     model.labels_ = np.array(["x", "y"], object)
-    assert label_frame(model)["flags"].to_list() == ["tie", "unvoted"]
+    assert label_frame(model)["alerts"].to_list() == ["tie", "unvoted"]
 
 
 def test_gold_is_contradicted_by_more_votes_for_another_class_only():
@@ -170,3 +194,37 @@ def test_gold_is_contradicted_by_more_votes_for_another_class_only():
     triples = [(item, worker, label) for item, labels in said.items() for worker, label in enumerate(labels)]
     model = MajorityVote().fit(Annotations.from_triples(*zip(*triples)), gold=dict.fromkeys(said, "x"))
     assert summary(model, "majority-vote")["gold_contradicted"] == ["overruled"]
+
+
+def test_json_is_that_of_the_standard_library():
+    """With an indent of 2, for values in each other, empty ones, and names of all kinds."""
+    inner = {"a": 1, "b": [1.5, None, True], "c": [], "d": {}, 'say "é"': [[1, 2], [], [{}], [{"x": "y"}]]}
+    for told in (inner, [inner, [inner]], {"w": [{"p": 1, "q": "r, s"}] * 2}, [], {}, None, "text", 1e-7, [[[]]]):
+        assert to_json(told).decode() == json.dumps(told, indent=2, ensure_ascii=False) + "\n"
+    assert json.loads(to_json({1: np.float64(2.0), "n": float("nan"), "i": float("inf"), "s": np.str_("t")})) == {
+        "1": 2.0,
+        "n": None,
+        "i": "inf",
+        "s": "t",
+    }
+
+
+def test_readable_text_stays_readable():
+    assert to_json({"caf\u00e9": "\u732b \U0001f600"}).decode() == '{\n  "caf\u00e9": "\u732b \U0001f600"\n}\n'
+
+
+@pytest.mark.parametrize(
+    "letter", ["\x1b", "\x7f", "\x85", "\x9b", "\u200f", "\u2028", "\u202e", "\u2066", "\ufeff", "\U000e0041", "\udce9"]
+)
+def test_what_a_terminal_obeys_is_spelled_out(letter):
+    """In names and in values, and it is the same value still."""
+    told = {f"a{letter}": [f"{letter}b\n", "\u00e9"]}
+    text = to_json(told).decode()
+    assert text.replace("\n", "").isprintable() and "\u00e9" in text
+    assert json.loads(text) == told
+
+
+def test_characters_of_every_kind_survive():
+    """From all over Unicode, halves of surrogate pairs included."""
+    told = [chr(at) for at in (*range(0x3000), *range(0x3000, sys.maxunicode + 1, 97))]
+    assert json.loads(to_json(told)) == told

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -10,9 +11,13 @@ import pytest
 from manyhands import Annotations, MajorityVote, training_set
 from manyhands.exceptions import AnnotationError, CrowdWarning, ParameterError
 from manyhands.io import read_export
-from manyhands.io.read.item_fields import ItemFields
+from manyhands.io.item_fields import ItemFields
 from manyhands.io.write.training_table import join_fields
-from manyhands.workflows import ExportOptions, aggregate
+from manyhands.jobs.aggregate import aggregate
+from manyhands.jobs.options import ExportOptions
+
+SAMPLES = Path(__file__).parents[2] / "samples"
+MTURK, ARGILLA = SAMPLES / "mturk" / "batch_results.csv", SAMPLES / "argilla" / "records_nested.json"
 
 pytestmark = pytest.mark.filterwarnings("ignore::manyhands.exceptions.CrowdWarning")
 
@@ -109,7 +114,7 @@ def test_fields_that_name_workers_are_left_out_with_pseudonyms(tmp_path):
     rows = "".join(f"{n},ann,{'xy'[n % 2]},ann,3\n{n},bob,x,ann,3\n" for n in range(4))
     path = tmp_path / "votes.csv"
     path.write_text("item,worker,label,author,n\n" + rows)
-    aggregate([str(path)], method="majority-vote", out=tmp_path / "a", write=["training"], pseudonyms=True)
+    aggregate([str(path)], method="majority-vote", out=tmp_path / "a", write=["training"], worker_names="pseudonyms")
     text = (tmp_path / "a" / "training.csv").read_text()
     assert text.startswith("item,n,label") and "ann" not in text
     aggregate([str(path)], method="majority-vote", out=tmp_path / "b", write=["training"])
@@ -157,6 +162,38 @@ def test_fields_come_from_a_frame_a_path_or_a_reading(tmp_path):
         training_set(model, frame.rename({"id": "number"}))
 
 
+@pytest.mark.parametrize("convert", [int, str])
+def test_ids_are_compared_as_text(export, convert):
+    """A file has text where a data frame has numbers."""
+    items = [convert(item) for item in (1, 1, 2)]
+    model = MajorityVote().fit(Annotations.from_triples(items, ["w1", "w2", "w1"], ["x", "x", "y"]))
+    assert training_set(model, export)["text"].to_list() == ["=cmd(1)", 'say "hi",\nthere']
+
+
+@pytest.mark.parametrize(
+    ("items", "sentence"), [("xxy", "None of 2 items have"), (["1", "1", "7"], "Only 1 of 2 items has")]
+)
+def test_items_without_fields_are_told(export, items, sentence):
+    model = MajorityVote().fit(Annotations.from_triples(list(items), ["w1", "w2", "w1"], ["x", "x", "y"]))
+    with pytest.warns(CrowdWarning, match=f"items_without_fields: {sentence} fields in the file of items"):
+        training_set(model, export)
+
+
+@pytest.mark.parametrize("kind", ["csv", "mturk", "argilla"])
+def test_new_tasks_of_label_studio_have_the_fields_of_the_items(kind, tmp_path):
+    """As the training set of the same run has."""
+    path = {"csv": tmp_path / "a.csv", "mturk": MTURK, "argilla": ARGILLA}[kind]
+    if kind == "csv":
+        path.write_text("item,worker,label,text,code\n1,a,x,red,7\n1,b,x,red,7\n2,a,y,blue,8\n2,b,y,blue,8\n")
+    options = ExportOptions(question=None if kind == "csv" else "sentiment")
+    aggregate([str(path)], options, out=str(tmp_path / "out"), write=["label-studio-tasks", "training"])
+    tasks = json.loads((tmp_path / "out" / "label_studio_tasks.json").read_text())
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "out" / "training.csv").read_text())))
+    assert len(tasks) == len(rows) > 0
+    for task, row in zip(tasks, rows):
+        assert task["data"]["item"] == row["item"] and task["data"]["text"] == row["text"] != ""
+
+
 def test_fields_follow_converted_ids(tmp_path):
     table = pl.DataFrame({"item": ["007", "007"], "worker": ["1", "2"], "label": ["x", "x"], "text": ["m", "m"]})
     reading = read_export(table, item_fields=True, types={"item": int})
@@ -171,7 +208,7 @@ def test_pandas_has_the_items_as_index():
 
 
 def test_all_questions_have_their_training_set(tmp_path):
-    from manyhands.workflows import aggregate_questions
+    from manyhands.jobs.aggregate import aggregate_questions
 
     text = json.loads(json.dumps(TASKS))
     for one in text:
@@ -180,10 +217,6 @@ def test_all_questions_have_their_training_set(tmp_path):
             annotation["result"].append(more)
     path = tmp_path / "export.json"
     path.write_text(json.dumps(text))
-    aggregate_questions(
-        [str(path)],
-        ExportOptions(),
-        lambda one, folder: aggregate([str(path)], one, method="majority-vote", out=folder, write=["training"]),
-        out=tmp_path / "out",
-    )
+    options = {"method": "majority-vote", "write": ["training"]}
+    aggregate_questions([str(path)], out=tmp_path / "out", options=options)
     assert all((tmp_path / "out" / name / "training.csv").exists() for name in ("mood", "topic"))

@@ -9,15 +9,17 @@ import pytest
 
 from manyhands import Annotations, MajorityVote
 from manyhands.exceptions import AnnotationError, CrowdWarning, ParameterError
+from manyhands.io.documents import open_document
 from manyhands.io.formats import read_document
-from manyhands.io.read.documents import open_document
-from manyhands.io.read.gold import read_gold
-from manyhands.io.read.judgements import ColumnOptions
-from manyhands.io.read.reading import read_export
-from manyhands.io.read.sources import Source
-from manyhands.io.write.hugging_face import jsonl, parquet
+from manyhands.io.judgements import ColumnOptions
+from manyhands.io.reading import read_export
+from manyhands.io.side_tables import read_gold
+from manyhands.io.sources import Source
 from manyhands.io.write.results import label_frame
+from manyhands.io.write.training_table import jsonl, parquet
 from manyhands.io.write.write_back import check_write_back, copies_of_tasks, label_studio_tasks, predictions_for_tasks
+
+pytestmark = pytest.mark.fast
 
 SAMPLES = Path(__file__).parents[2] / "samples" / "label_studio"
 EXPORT = SAMPLES / "export.json"
@@ -33,7 +35,7 @@ def annotation(by, label, kind="choices", **more):
 def table():
     """Labels with a tie, an item without one, and a class nobody is sure of."""
     columns = {"item": ["a", "b"], "label": ["no", None], "confidence": [0.7, 0.5], "n_labels": [3, 0]}
-    return pl.DataFrame(columns | {"flags": [None, "unlabelled"], "p_yes": [0.3, 0.5], "p_no": [0.7, 0.5]})
+    return pl.DataFrame(columns | {"alerts": [None, "unlabelled"], "p_yes": [0.3, 0.5], "p_no": [0.7, 0.5]})
 
 
 def labels_of(table):
@@ -168,7 +170,7 @@ def test_what_cannot_be_written_back_is_said_before_the_work():
     questions = {"topic": 5, "a": 4, "a=b": 3}
     check_write_back([EXPORT], "topic", questions)
     check_write_back([EXPORT], "a=b", questions)
-    with pytest.raises(ParameterError, match=r"whether 'refund' was chosen for 'topic'.*Read the whole question"):
+    with pytest.raises(ParameterError, match=r"whether 'refund' was chosen for 'topic'.*and `by_choice=True`"):
         check_write_back([EXPORT], "topic=refund", questions)
     for refused in (lambda: check_write_back(["-"], "topic", questions),
                     lambda: copies_of_tasks("-", {}, question="q")):  # fmt: skip
@@ -187,7 +189,7 @@ def test_what_cannot_be_written_back():
     )
     with pytest.raises(AnnotationError, match="cannot be written as JSON"):
         copies_of_tasks(deep, {}, question="q")
-    with pytest.raises(ParameterError, match="kind is 'words'; allowed are choices"):
+    with pytest.raises(ParameterError, match="`kind` is 'words'; allowed are choices"):
         label_studio_tasks({}, kind="words")
 
 
@@ -211,7 +213,7 @@ def test_json_lines(table):
         "confidence": 0.7,
         "label_probs": [0.3, 0.7],
         "n_labels": 3,
-        "flags": None,
+        "alerts": None,
         "classes": ["yes", "no"],
     }
     assert pl.read_ndjson(jsonl(table))["label"].to_list() == ["no", None]
@@ -220,7 +222,7 @@ def test_json_lines(table):
 def test_parquet(table):
     written = parquet(table)
     frame = pl.read_parquet(written)
-    assert frame.columns == ["item", "label", "label_id", "confidence", "label_probs", "n_labels", "flags"]
+    assert frame.columns == ["item", "label", "label_id", "confidence", "label_probs", "n_labels", "alerts"]
     assert frame["label"].to_list() == ["no", None] and frame["label_id"].to_list() == [1, None]
     assert frame["label_probs"].dtype == pl.List(pl.Float32)
     assert frame["label_probs"].to_list()[0] == pytest.approx([0.3, 0.7])
@@ -257,7 +259,7 @@ def test_labels_are_read_again_as_known_ones(tmp_path, name, write):
 
 
 def test_another_table_is_refused():
-    with pytest.raises(AnnotationError, match="no column label, confidence, n_labels, flags"):
+    with pytest.raises(AnnotationError, match="no column label, confidence, n_labels, alerts"):
         jsonl(pl.DataFrame({"item": ["a"]}))
 
 

@@ -1,13 +1,13 @@
 """Step 3 of reading: one module per annotation tool or table layout, which finds what is where in its exports.
 
-Each module has ``recognise(document)``, which returns the name of the format or None, and
-``read(document, format_name, options)``, which returns the `Judgements`. Modules are asked in the order of `_MODULES`:
-exports that carry marks of one tool come before tables that any program may have written.
+Each module begins with two functions: ``recognise(document)`` returns the name of the document's format, or None if it
+is not one of this module; ``read(document, format_name, options)`` returns the `Judgements`. Below them stand the parts
+of the export, from the outside to the inside. A new format is a module of this kind and a line in `FORMATS`.
 
 Tools: appen argilla doccano ground_truth label_studio labelbox mturk prodigy scale toloka
-Layouts: long (a row per judgement), wide (a column per worker), survey (a row per worker), lists, vote_counts, words
-Beside the labels: fields_of_items and item_field_tables (what a file says about items), item_entries (entries by item)
-Shared: fields (JSON objects), grids (wide and survey), item_columns and numbered_items (uploaded columns of a task)
+Published data sets: lists
+Layouts: long (a row per judgement), wide (a column per worker), survey (a row per worker), words (no header)
+Shared by several: fields (fields of JSON objects, uploaded columns, tasks that show several items)
 """
 
 from __future__ import annotations
@@ -15,56 +15,34 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Protocol, cast
 
+from manyhands._core.spelling import suggest
 from manyhands.exceptions import AnnotationError, ParameterError
+from manyhands.io.documents import READABLE, Document, Folder, Table
 from manyhands.io.formats import wide
-from manyhands.io.formats.repeated_headers import blank_repeated_headers
-from manyhands.io.read.documents import READABLE, Document, Folder, Table
-from manyhands.io.read.judgements import ColumnOptions, Judgements
-from manyhands.spelling import suggest
+from manyhands.io.formats.long import blank_repeated_headers
+from manyhands.io.judgements import ColumnOptions, Judgements
 
-_MODULES = (
-    "label_studio",
-    "mturk",
-    "ground_truth",
-    "toloka",
-    "appen",
-    "prodigy",
-    "doccano",
-    "argilla",
-    "labelbox",
-    "scale",
-    "lists",
-    "words",
-    "survey",
-    "wide",
-    "long",
-)
-_LAYOUTS = ("words", "survey", "wide", "long")
-NAMES: dict[str, str] = {  # name of a format -> the module that reads it
-    "appen": "appen",
-    "argilla": "argilla",
-    "counts": "lists",
-    "doccano": "doccano",
-    "ground-truth": "ground_truth",
-    "label-studio": "label_studio",
-    "label-studio-csv": "label_studio",
-    "label-studio-min": "label_studio",
-    "labelbox": "labelbox",
-    "lewidi": "lists",
-    "lists": "lists",
-    "long": "long",
-    "matrix": "words",
-    "mturk": "mturk",
-    "mturk-api": "mturk",
-    "nltk": "words",
-    "peerannot": "lists",
-    "prodigy": "prodigy",
-    "scale": "scale",
-    "survey": "survey",
-    "toloka": "toloka",
-    "toloka-api": "toloka",
-    "wide": "wide",
+# Module -> names of its formats. Modules are asked in this order: exports that carry marks of one tool come before
+# tables that any program may have written.
+FORMATS: dict[str, tuple[str, ...]] = {
+    "label_studio": ("label-studio", "label-studio-min", "label-studio-csv"),
+    "mturk": ("mturk", "mturk-api"),
+    "ground_truth": ("ground-truth",),
+    "toloka": ("toloka", "toloka-api"),
+    "appen": ("appen",),
+    "prodigy": ("prodigy",),
+    "doccano": ("doccano",),
+    "argilla": ("argilla-1", "argilla"),
+    "labelbox": ("labelbox",),
+    "scale": ("scale",),
+    "lists": ("lists", "lewidi", "peerannot", "counts"),
+    "words": ("matrix", "nltk"),
+    "survey": ("survey",),
+    "wide": ("wide",),
+    "long": ("long",),
 }
+_LAYOUTS = ("words", "survey", "wide", "long")  # modules that recognise tables of any program
+NAMES = {name: module for module, names in FORMATS.items() for name in names}  # name of a format -> its module
 
 
 class Format(Protocol):
@@ -77,30 +55,14 @@ class Format(Protocol):
         """Return the judgements of a document in this format."""
 
 
+def check_format(name: str) -> None:
+    """Refuse a format that does not exist."""
+    if name not in NAMES:
+        raise ParameterError(f"There is no format called {name!r}.{suggest(name, sorted(NAMES))}")
+
+
 def read_document(document: Document, options: ColumnOptions, format_name: str | None = None) -> Judgements:
-    """Read the judgements of a document.
-
-    Parameters
-    ----------
-    document : Table, Records, Words or Folder
-        A parsed file or folder.
-    options : ColumnOptions
-        Columns and question that the caller named.
-    format_name : str or None, default=None
-        Name of the format; None to recognise it.
-
-    Returns
-    -------
-    Judgements
-        One row per judgement.
-
-    Raises
-    ------
-    AnnotationError
-        If the format is unknown, or the document inconsistent.
-    ParameterError
-        If there is no format of this name.
-    """
+    """Read the judgements of a document."""
     document = blank_repeated_headers(document) if isinstance(document, Table) else document
     judgements = _read(document, options, format_name)
     if isinstance(document, Table) and document.notes:
@@ -111,40 +73,26 @@ def read_document(document: Document, options: ColumnOptions, format_name: str |
 def _read(document: Document, options: ColumnOptions, format_name: str | None) -> Judgements:
     """Read a document with the module of its format."""
     if format_name is not None:
-        if format_name not in NAMES:
-            raise ParameterError(f"There is no format called {format_name!r}.{suggest(format_name, sorted(NAMES))}")
+        check_format(format_name)
         return _module(NAMES[format_name]).read(document, format_name, options)
     if options.item and options.worker and options.label:  # all three columns are named: a long table
         return _module("long").read(document, "long", options)
     if wide.names_workers(document, options):
         return wide.read(document, "wide", options)
-    for name in _MODULES:
+    for name in FORMATS:
         module = _module(name)
-        found = module.recognise(document)
-        if found is not None:
-            return module.read(document, found, options)
+        recognised_name = module.recognise(document)
+        if recognised_name is not None:
+            return module.read(document, recognised_name, options)
     raise AnnotationError(
         f"{document.name} is in no format that manyhands supports. It reads {READABLE}; see docs/formats.md."
     )
 
 
 def recognised(document: Document, *, layouts: bool = True) -> str | None:
-    """Return the name of a document's format.
-
-    Parameters
-    ----------
-    document : Table, Records, Words or Folder
-        A parsed file or folder.
-    layouts : bool, default=True
-        Whether layouts count that any table may have: a row per judgement, a column or a row per worker, words.
-
-    Returns
-    -------
-    str or None
-        Name of the format; None if no module recognises it.
-    """
-    names = [name for name in _MODULES if layouts or name not in _LAYOUTS]
-    return next((found for name in names if (found := _module(name).recognise(document)) is not None), None)
+    """Return the name of a document's format."""
+    modules = (_module(name) for name in FORMATS if layouts or name not in _LAYOUTS)
+    return next((name for module in modules if (name := module.recognise(document)) is not None), None)
 
 
 def _module(name: str) -> Format:
@@ -153,16 +101,5 @@ def _module(name: str) -> Format:
 
 
 def recognises_folder(folder: Folder) -> bool:
-    """Whether a folder is one export as a whole, rather than several files.
-
-    Parameters
-    ----------
-    folder : Folder
-        The folder.
-
-    Returns
-    -------
-    bool
-        True if a format recognises it.
-    """
-    return any(_module(name).recognise(folder) is not None for name in _MODULES)
+    """Whether a folder is one export as a whole, rather than several files."""
+    return any(_module(name).recognise(folder) is not None for name in FORMATS)

@@ -9,15 +9,19 @@ from __future__ import annotations
 import polars as pl
 
 from manyhands.exceptions import AnnotationError
-from manyhands.io.formats.item_columns import blank_as_null
+from manyhands.io.documents import Document, Table
+from manyhands.io.formats.fields import blank_as_null
 from manyhands.io.formats.long import as_table
+from manyhands.io.judgements import (
+    ROLE,
+    ColumnOptions,
+    Judgements,
+    divide_by_task,
+    find_column,
+    parse_times,
+    seconds_between,
+)
 from manyhands.io.messages import listed, split_question
-from manyhands.io.read.column_lookup import find_column
-from manyhands.io.read.documents import Document, Table
-from manyhands.io.read.durations import divide_by_task, seconds_between
-from manyhands.io.read.judgements import ColumnOptions, Judgements
-from manyhands.io.read.times import parse_times
-from manyhands.io.read.working_time import ROLE
 
 _BEGUN = "_started_at"
 _UNIT, _WORKER, _TAINTED, _GOLDEN, _TIME = "_unit_id", "_worker_id", "_tainted", "_golden", "_created_at"
@@ -33,50 +37,19 @@ _AGGREGATED = (
 )
 _NO_WORKER = (
     f"has no column {_WORKER}, so workers cannot be distinguished. Download the full report of the job with all of "
-    "its columns, or name the workers' column with --worker COLUMN."
+    "its columns, or name the workers' column with `worker=`."
 )
 
 
 def recognise(document: Document) -> str | None:
-    """Recognise a column of units, and one of the columns that Appen adds to judgements or units.
-
-    Parameters
-    ----------
-    document : Table, Records, Words or Folder
-        A parsed file or folder.
-
-    Returns
-    -------
-    str or None
-        ``"appen"``; None for any other document.
-    """
+    """Recognise a column of units, and one of the columns that Appen adds to judgements or units."""
     if not isinstance(document, Table) or _UNIT not in document.header:
         return None
     return "appen" if any(name in document.header for name in (*_OF_JUDGEMENTS, *_OF_UNITS)) else None
 
 
 def read(document: Document, format_name: str, options: ColumnOptions) -> Judgements:
-    """Read the judgements of a job; those that Appen marks as tainted do not count.
-
-    Parameters
-    ----------
-    document : Table, Records, Words or Folder
-        A parsed file or folder.
-    format_name : str
-        Name of the format, as it was recognised or given.
-    options : ColumnOptions
-        Columns and question that the caller named.
-
-    Returns
-    -------
-    Judgements
-        One row per judgement.
-
-    Raises
-    ------
-    AnnotationError
-        If the document is not of this format, or inconsistent.
-    """
+    """Read the judgements of a job; those that Appen marks as tainted do not count."""
     table = as_table(document)
     unit = find_column(table.header, _UNIT, "item", table.name)
     if options.worker is None and _WORKER not in table.header:
@@ -123,21 +96,21 @@ def _find_fields(table: Table, unit: int, taken: set[int], options: ColumnOption
         return [find_column(table.header, wanted, "label", table.name)]
     others = [at for at in range(len(table.header)) if at not in taken and _may_be_answer(table.header[at])]
     varying = _varying(table, unit, others)
-    found = [at for at in others if table.header[at] + _GOLD in table.header or at in varying]
-    if len({table.header[at] for at in found}) < len(found):
+    places = [at for at in others if table.header[at] + _GOLD in table.header or at in varying]
+    if len({table.header[at] for at in places}) < len(places):
         raise AnnotationError(f"{table.name} has several columns of one name among its answers. Rename all but one.")
-    if found or not others:
-        return found
+    if places or not others:
+        return places
     raise AnnotationError(
         f"{table.name} does not show which columns are answers, as no unit has differing ones. "
-        f"Name it with --label COLUMN; it has: {listed([table.header[at] for at in others])}."
+        f"Name it with `label=`; it has: {listed([table.header[at] for at in others])}."
     )
 
 
 def _column_in_question(table: Table, question: str | None) -> str | None:
     """Return the column that a question names, with or without a choice."""
-    found = None if question is None else split_question(question, table.header)
-    return None if found is None else found[0]
+    question_and_choice = None if question is None else split_question(question, table.header)
+    return None if question_and_choice is None else question_and_choice[0]
 
 
 def _may_be_answer(name: str) -> bool:
@@ -149,8 +122,8 @@ def _varying(table: Table, unit: int, columns: list[int]) -> set[int]:
     """Return the columns that differ between the rows of some unit."""
     names = table.frame.columns
     counts = [pl.col(names[at]).n_unique().alias(str(at)) for at in columns]
-    found = table.frame.group_by(pl.col(names[unit]).alias("unit")).agg(counts)
-    return {at for at in columns if (found[str(at)] > 1).any()}
+    n_values = table.frame.group_by(pl.col(names[unit]).alias("unit")).agg(counts)
+    return {at for at in columns if (n_values[str(at)] > 1).any()}
 
 
 def _choices(column: pl.Series) -> pl.Series:
@@ -169,11 +142,11 @@ def _known(table: Table, item: pl.Series, field: str) -> dict[str, tuple[str, ..
     cells = pl.DataFrame({"item": item, "gold": blank_as_null(table.column(table.header.index(field + _GOLD)))})
     if _GOLDEN in table.header:
         cells = cells.filter(_is_true(table.column(table.header.index(_GOLDEN))))
-    found: dict[str, tuple[str, ...]] = {}
+    right_answers: dict[str, tuple[str, ...]] = {}
     for name, text in cells.drop_nulls().unique(maintain_order=True).iter_rows():
         allowed = (line.strip("\r") for line in text.split("\n") if line.strip())
-        found[name] = tuple(dict.fromkeys((*found.get(name, ()), *allowed)))
-    return found
+        right_answers[name] = tuple(dict.fromkeys((*right_answers.get(name, ()), *allowed)))
+    return right_answers
 
 
 def _is_true(column: pl.Series) -> pl.Series:

@@ -1,4 +1,4 @@
-"""Argilla 2: records with the responses of users to several questions, nested or flattened.
+"""Argilla: records with the responses of users to several questions; of Argilla 2 first, of Argilla 1 at the end.
 
 Nested, ``responses`` is an object by question; flattened, ``<question>.responses`` is a list beside ``.users`` and
 ``.status``. Only the flattened form states which responses are drafts or were discarded.
@@ -7,7 +7,8 @@ Nested, ``responses`` is an object by question; flattened, ``<question>.response
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any
@@ -15,12 +16,11 @@ from typing import Any
 import orjson
 
 from manyhands.exceptions import AnnotationError
+from manyhands.io import documents
+from manyhands.io.documents import Document, Records, Table
 from manyhands.io.formats.fields import item_at, objects_of, one_text, only_question, refusal
+from manyhands.io.judgements import OTHERS, Collector, ColumnOptions, Judgements, kind_of_mark
 from manyhands.io.messages import shorten, split_question
-from manyhands.io.read import exact_json
-from manyhands.io.read.documents import Document, Records, Table
-from manyhands.io.read.judgements import Collector, ColumnOptions, Judgements
-from manyhands.io.read.other_kinds import OTHERS, kind_of_mark
 
 _RESPONSES, _USERS, _STATUS, _SUGGESTION = ".responses", ".responses.users", ".responses.status", ".suggestion"
 _REASONS = {"submitted": None, "draft": "draft", "discarded": "discarded"}
@@ -38,18 +38,17 @@ class _Response:
 
 
 def recognise(document: Document) -> str | None:
-    """Recognise the keys of Argilla's records.
+    """Recognise the keys of Argilla's records."""
+    return _recognise_feedback(document) or _recognise_records(document)
 
-    Parameters
-    ----------
-    document : Table, Records, Words or Folder
-        A parsed file or folder.
 
-    Returns
-    -------
-    str or None
-        ``"argilla"``; None for any other document.
-    """
+def read(document: Document, format_name: str, options: ColumnOptions) -> Judgements:
+    """Read one judgement per record and user, with the answers to all questions; one more for every suggestion."""
+    return (_read_feedback if format_name == FEEDBACK else _read_records)(document, format_name, options)
+
+
+def _recognise_records(document: Document) -> str | None:
+    """Recognise records of Argilla 2."""
     if isinstance(document, Table):
         return "argilla" if any(name.endswith(_USERS) for name in document.header) else None
     if not isinstance(document, Records):
@@ -61,28 +60,8 @@ def recognise(document: Document) -> str | None:
     return "argilla" if any(key.endswith((_USERS, _STATUS)) for key in keys) else None
 
 
-def read(document: Document, format_name: str, options: ColumnOptions) -> Judgements:
-    """Read one judgement per record and user, with the answers to all questions; one more for every suggestion.
-
-    Parameters
-    ----------
-    document : Table, Records, Words or Folder
-        A parsed file or folder.
-    format_name : str
-        Name of the format, as it was recognised or given.
-    options : ColumnOptions
-        Columns and question that the caller named.
-
-    Returns
-    -------
-    Judgements
-        One row per record and user, and per suggestion of a model.
-
-    Raises
-    ------
-    AnnotationError
-        If the document is not of this format, or inconsistent.
-    """
+def _read_records(document: Document, format_name: str, options: ColumnOptions) -> Judgements:
+    """Read records of Argilla 2."""
     options.refuse("worker", "Argilla", "user_id")
     name = document.name
     records = _rows_as_records(document) if isinstance(document, Table) else objects_of(document, "Argilla")
@@ -127,8 +106,8 @@ def _count_answers(responses: Iterable[Iterable[_Response]], rows: Collector) ->
 def _selected_question(questions: Mapping[str, int], options: ColumnOptions) -> str | None:
     """Return the question whose answers are read, if it is known; then only its status matters."""
     if options.label is not None or options.question is not None:
-        found = split_question(options.label or options.question or "", questions)
-        return None if found is None else found[0]
+        question_and_choice = split_question(options.label or options.question or "", questions)
+        return None if question_and_choice is None else question_and_choice[0]
     return next(iter(questions)) if len(questions) == 1 else None
 
 
@@ -140,15 +119,15 @@ def _rows_as_records(table: Table) -> list[dict[str, Any]]:
         record: dict[str, Any] = dict(zip(table.header, row))
         for name, cell, is_list in zip(table.header, row, lists):
             if is_list and cell is not None:
-                record[name] = _list_of(cell, f"{table.name}, row {at}: {name}")
+                record[name] = list_of(cell, f"{table.name}, row {at}: {name}")
         records.append(record)
     return records
 
 
-def _list_of(cell: str, where: str) -> Any:
+def list_of(cell: str, where: str) -> Any:
     """Parse a list in a cell."""
     try:
-        return exact_json.loads(cell)
+        return documents.loads(cell)
     except orjson.JSONDecodeError:
         message = f"{where} is {shorten(cell)!r}, not a list. Export the records as JSON or Parquet."
         raise AnnotationError(message) from None
@@ -199,7 +178,7 @@ def _id(record: Mapping[str, Any], source: str, at: int) -> str:
     """Return the id of a record."""
     item = one_text(record.get("_server_id" if record.get("id") is None else "id"), source, at, "id")
     if item is None:
-        raise AnnotationError(f"{source}, row {at} has no id. Name another field with --item metadata.NAME.")
+        raise AnnotationError(f'{source}, row {at} has no id. Name another field, as `item="metadata.NAME"`.')
     return item
 
 
@@ -274,12 +253,20 @@ def _suggestions(record: Mapping[str, Any], nested: bool) -> list[tuple[str, Any
 def _notes(records: Sequence[Mapping[str, Any]], nested: bool, source: str) -> dict[str, str]:
     """Return the note on missing status."""
     notes = {}
-    if nested or not any(key.endswith(_STATUS) for record in records for key in record):
+    has_status = nested and any("status" in one for record in records for one in _nested_responses(record))
+    if not has_status and (nested or not any(key.endswith(_STATUS) for record in records for key in record)):
         notes["no_status"] = (
             f"{source} does not state which responses are drafts or were discarded, so all of them count. "
             "Flattened records do: records.to_datasets(), or records.to_list(flatten=True)."
         )
     return notes
+
+
+def _nested_responses(record: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
+    """Yield the responses of a nested record to all questions."""
+    by_question = record.get("responses")
+    for given in by_question.values() if isinstance(by_question, dict) else ():
+        yield from (one for one in given or () if isinstance(one, dict))
 
 
 def _refusal(source: str, rows: Collector) -> str | None:
@@ -289,3 +276,143 @@ def _refusal(source: str, rows: Collector) -> str | None:
         source,
         no_worker=f"{source} does not name the users of its responses. Export the records with users from Argilla 2.",
     )
+
+
+# ----------------------------------------------------------------------------------------------------
+# Argilla 1: feedback records, as its API has them and as they stand on the Hugging Face Hub.
+#
+# In the API, ``responses`` is a list of users' responses, each with ``values`` by question. On the Hub each question is
+# a column: a list of ``user_id``, ``value`` and ``status``, beside ``<question>-suggestion``. Records are turned into
+# those of Argilla 2, and read as these.
+
+FEEDBACK = "argilla-1"
+_HUB_SUGGESTION, _DETAILS = "-suggestion", "-suggestion-metadata"
+_ANSWER = {"user_id", "value"}
+
+
+def _recognise_feedback(document: Document) -> str | None:
+    """Recognise lists of responses with values by question, or columns of responses beside suggestions."""
+    if isinstance(document, Table):
+        names = set(document.header)
+        return FEEDBACK if any(name + _HUB_SUGGESTION in names for name in names) and "external_id" in names else None
+    if not isinstance(document, Records) or not isinstance(document.value, list):
+        return None
+    begins = [entry for entry in islice(document.value, _LOOKED_AT) if isinstance(entry, dict)]
+    is_feedback = any(_responses_of_api(entry) for entry in begins)
+    return FEEDBACK if is_feedback or any("external_id" in entry and _questions(entry) for entry in begins) else None
+
+
+def _read_feedback(document: Document, format_name: str, options: ColumnOptions) -> Judgements:
+    """Read one judgement per record and user, with the answers to all questions; one more for every suggestion."""
+    records = [record for record, _ in records_with_fields(document)]
+    converted = Records(document.name, records, dict(getattr(document, "notes", {})))
+    judgements = _read_records(converted, format_name, options)
+    if options.item is None:
+        named = any(record["id"] == entry.get("external_id") for record, entry in zip(records, _entries(document)))
+        judgements.mapping["item"] = (
+            "external_id, else the number of the record" if named else "the number of the record"
+        )
+        judgements.items_numbered = not named
+    return judgements
+
+
+def records_with_fields(document: Document) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Yield each record in the form of Argilla 2, and its fields and metadata."""
+    for number, entry in enumerate(_entries(document), start=1):
+        responses = _responses_of_api(entry)
+        questions = {} if responses else _questions(entry)
+        fields: dict[str, Any] | None = given if isinstance(given := entry.get("fields"), dict) else None
+        if fields is None:
+            fields = {name: entry[name] for name in entry if name not in _OWN and not _is_answer(name, questions)}
+        metadata = entry.get("metadata")
+        if isinstance(metadata, str) and metadata[:1] == "{":
+            with suppress(orjson.JSONDecodeError):
+                metadata = documents.loads(metadata)
+        own: dict[str, Any] = metadata if isinstance(metadata, dict) else {}
+        record: dict[str, Any] = {
+            "id": str(number) if entry.get("external_id") is None else entry["external_id"],
+            "fields": fields,
+            "metadata": own,
+            "responses": _by_question(responses) if responses else questions,
+            "suggestions": _feedback_suggestions(entry, questions),
+        }
+        yield (
+            record,
+            fields | {name if name not in fields else f"metadata.{name}": v for name, v in record["metadata"].items()},
+        )
+
+
+_OWN = ("id", "external_id", "metadata", "status", "responses", "suggestions", "vectors", "inserted_at", "updated_at")
+
+
+def _is_answer(name: str, questions: Mapping[str, Any]) -> bool:
+    """Whether a column holds answers or suggestions."""
+    return name in questions or name.endswith((_HUB_SUGGESTION, _DETAILS))
+
+
+def _entries(document: Document) -> Sequence[dict[str, Any]]:
+    """Return the records of a file; lists and objects in the cells of a table were turned into text."""
+    if not isinstance(document, Table):
+        return objects_of(document, "Argilla")
+    names = set(document.header)
+    questions = [name for name in document.header if name + _HUB_SUGGESTION in names]
+    entries = []
+    for at, row in enumerate(document.frame.iter_rows(), start=1):
+        entry: dict[str, Any] = dict(zip(document.header, row))
+        for name in questions:
+            if entry[name]:
+                entry[name] = list_of(entry[name], f"{document.name}, row {at}: {name}")
+        entries.append(entry)
+    return entries
+
+
+def _responses_of_api(entry: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the responses of a record of the API; none for other records."""
+    found = entry.get("responses")
+    has_values = isinstance(found, list) and any(
+        isinstance(one, dict) and isinstance(one.get("values"), dict) for one in found
+    )
+    return [one for one in found if isinstance(one, dict)] if has_values and isinstance(found, list) else []
+
+
+def _by_question(responses: Sequence[Mapping[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """Return the responses of a record by question; a response without values is a draft, or was discarded."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for response in responses:
+        given = response.get("values")
+        for question, answer in (given if isinstance(given, dict) else {}).items():
+            value = answer.get("value") if isinstance(answer, dict) else answer
+            one = {"value": value, "user_id": response.get("user_id"), "status": response.get("status")}
+            found.setdefault(question, []).append(one)
+    empty = [response for response in responses if not isinstance(response.get("values"), dict)]
+    for one in [
+        {"value": None, "user_id": response.get("user_id"), "status": response.get("status")} for response in empty
+    ]:
+        for answers in found.values():
+            answers.append(one)
+    return found
+
+
+def _questions(entry: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    """Return the responses of a record of the Hub by question: lists of objects, or an object of lists."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for name, value in entry.items():
+        if isinstance(value, dict) and value.keys() >= _ANSWER and all(isinstance(one, list) for one in value.values()):
+            if len(set(map(len, value.values()))) > 1:
+                raise AnnotationError(f"The lists of the answers to {shorten(name)!r} differ in length. Export again.")
+            found[name] = [dict(zip(value, one)) for one in zip(*value.values())]
+        elif (
+            isinstance(value, list) and value and all(isinstance(one, dict) and one.keys() >= _ANSWER for one in value)
+        ):
+            found[name] = value
+        elif isinstance(value, list) and not value and name + _HUB_SUGGESTION in entry:
+            found[name] = []
+    return found
+
+
+def _feedback_suggestions(entry: Mapping[str, Any], questions: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the suggestions of a record by question."""
+    given = entry.get("suggestions")
+    if isinstance(given, list):
+        return {one["question_name"]: one for one in given if isinstance(one, dict) and "question_name" in one}
+    return {name: {"value": entry.get(name + _HUB_SUGGESTION)} for name in questions if name + _HUB_SUGGESTION in entry}

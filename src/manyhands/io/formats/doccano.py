@@ -13,18 +13,27 @@ from typing import Any
 import orjson
 
 from manyhands.exceptions import AnnotationError, ManyhandsError
+from manyhands.io import documents
+from manyhands.io.documents import TABLE_SUFFIXES, Document, Folder, Records, Table, parse
 from manyhands.io.formats.fields import item_at, objects_of, one_text, refusal
 from manyhands.io.formats.long import COMMON_NAMES
+from manyhands.io.judgements import (
+    BOXES,
+    MASKS,
+    OTHERS,
+    RELATIONS,
+    SPANS,
+    Collector,
+    ColumnOptions,
+    Judgements,
+    Notes,
+    find_column,
+    kind_of_mark,
+)
 from manyhands.io.messages import listed, normalise_name
-from manyhands.io.read import exact_json
-from manyhands.io.read.column_lookup import find_column
-from manyhands.io.read.documents import TABLE_SUFFIXES, Document, Folder, Records, Table, parse
-from manyhands.io.read.judgements import Collector, ColumnOptions, Judgements
-from manyhands.io.read.other_kinds import BOXES, MASKS, OTHERS, RELATIONS, SPANS, kind_of_mark
-from manyhands.io.read.sources import Source
-from manyhands.io.read.times import Notes
+from manyhands.io.sources import Source
 
-QUESTION = "label"
+_QUESTION = "label"
 _DATA = ("text", "data", "filename")
 _MARKS = {"entities": SPANS, "relations": RELATIONS, "bbox": BOXES, "segmentation": MASKS}
 _NOT_A_WORKER = ("all", "unknown")  # names of files of all workers together, and of records without a worker
@@ -39,18 +48,7 @@ _WORKER_NAMES = {normalise_name(name) for name in COMMON_NAMES["worker"]} | {
 
 
 def recognise(document: Document) -> str | None:
-    """Recognise records with a text, a list called ``label`` and no worker, or a folder of such files only.
-
-    Parameters
-    ----------
-    document : Table, Records, Words or Folder
-        A parsed file or folder.
-
-    Returns
-    -------
-    str or None
-        ``"doccano"``; None for any other document.
-    """
+    """Recognise records with a text, a list called ``label`` and no worker, or a folder of such files only."""
     if isinstance(document, Folder):
         non_blank = [source for source in document.members.values() if source.size]
         return "doccano" if non_blank and all(map(_is_member, non_blank)) else None
@@ -61,27 +59,7 @@ def recognise(document: Document) -> str | None:
 
 
 def read(document: Document, format_name: str, options: ColumnOptions) -> Judgements:
-    """Read one judgement per member and record; of shared annotations one per label, without a worker.
-
-    Parameters
-    ----------
-    document : Table, Records, Words or Folder
-        A parsed file or folder.
-    format_name : str
-        Name of the format, as it was recognised or given.
-    options : ColumnOptions
-        Columns and question that the caller named.
-
-    Returns
-    -------
-    Judgements
-        One row per member and record.
-
-    Raises
-    ------
-    AnnotationError
-        If the document is not of this format, or inconsistent.
-    """
+    """Read one judgement per member and record; of shared annotations one per label, without a worker."""
     options.refuse("worker", "doccano", "the names of its files")
     options.refuse("label", "doccano", "label")
     rows, notes = Collector(), dict(getattr(document, "notes", {}))
@@ -111,7 +89,7 @@ def _is_member(source: Source) -> bool:
         if source.suffix == ".json":
             document = parse(source)
             return isinstance(document, Records) and _is_record(document.first)
-        return source.suffix == ".jsonl" and _is_record(exact_json.loads(_first_line(source)))
+        return source.suffix == ".jsonl" and _is_record(documents.loads(_first_line(source)))
     except (ManyhandsError, orjson.JSONDecodeError):
         return False
 
@@ -194,12 +172,12 @@ def _add(rows: Collector, item: str | None, worker: str, labels: Sequence[str], 
     if others:
         rows.add(item, None if worker in _NOT_A_WORKER else worker, {}, "region")
     elif worker not in _NOT_A_WORKER:
-        rows.add(item, worker, {QUESTION: labels or None})
+        rows.add(item, worker, {_QUESTION: labels or None})
     elif not labels:
         rows.add(item, None, {})
     else:
         for label in labels:
-            rows.add(item, None, {QUESTION: label}, "no_worker")
+            rows.add(item, None, {_QUESTION: label}, "no_worker")
 
 
 def _labels(entry: Mapping[str, Any], source: str, at: int) -> tuple[list[str], list[str]]:
@@ -231,7 +209,7 @@ def _read_older(document: Records, format_name: str, options: ColumnOptions) -> 
         for kind in others:
             rows.others.add(kind)
         no_worker = "no_worker" if labels and worker is None else None
-        rows.add(item, worker, {QUESTION: labels or None}, "region" if others else no_worker)
+        rows.add(item, worker, {_QUESTION: labels or None}, "region" if others else no_worker)
     mapping = {"item": key, "worker": "username", "label": "labels"}
     if by_user:
         mapping = {"item": key, "worker": "annotations[].user", "label": "annotations[].label"}
@@ -254,7 +232,7 @@ def _add_by_user(rows: Collector, entry: Mapping[str, Any], item: str, source: s
         label = one_text(annotation.get("label"), source, at, "label")
         labels.setdefault(user, []).extend([] if label is None else [label])
     for user, chosen in labels.items():
-        rows.add(item, user, {QUESTION: chosen or None}, "no_worker" if chosen and user is None else None)
+        rows.add(item, user, {_QUESTION: chosen or None}, "no_worker" if chosen and user is None else None)
     if not given:
         rows.add(item, None, {})
 

@@ -13,14 +13,28 @@ from typing import Any
 import orjson
 
 from manyhands.exceptions import AnnotationError
-from manyhands.io.formats.fields import field_of, objects_of, only_question, refusal, refuse_unknown_field, set_times
-from manyhands.io.formats.labelbox_answers import Answers, Place, one_or_several, read_answers
+from manyhands.io import documents
+from manyhands.io.documents import Document, Records, Table
+from manyhands.io.formats.fields import (
+    field_of,
+    objects_of,
+    one_text,
+    only_question,
+    refusal,
+    refuse_unknown_field,
+    set_times,
+)
+from manyhands.io.judgements import (
+    OTHERS,
+    RELATIONS,
+    ROLE,
+    Collector,
+    ColumnOptions,
+    Judgements,
+    kind_of_mark,
+    seconds_of,
+)
 from manyhands.io.messages import find_question, listed
-from manyhands.io.read import exact_json
-from manyhands.io.read.documents import Document, Records, Table
-from manyhands.io.read.judgements import Collector, ColumnOptions, Judgements
-from manyhands.io.read.other_kinds import OTHERS, RELATIONS, kind_of_mark
-from manyhands.io.read.working_time import ROLE, seconds_of
 
 _V1 = {"Labeled Data", "Label", "Created By"}
 _ITEM_KEYS = ("global_key", "external_id", "id")
@@ -34,7 +48,7 @@ class _Label:
     project: str | None
     item: str
     worker: str | None
-    answers: Answers
+    answers: _Answers
     reason: str | None = None
     time: Any = None
     others: tuple[tuple[str, str | None], ...] = ()
@@ -42,18 +56,7 @@ class _Label:
 
 
 def recognise(document: Document) -> str | None:
-    """Recognise data rows with projects (v2), or the columns of v1.
-
-    Parameters
-    ----------
-    document : Table, Records, Words or Folder
-        A parsed file or folder.
-
-    Returns
-    -------
-    str or None
-        ``"labelbox"``; None for any other document.
-    """
+    """Recognise data rows with projects (v2), or the columns of v1."""
     if isinstance(document, Table):
         return "labelbox" if set(document.header) >= _V1 else None
     first = document.first if isinstance(document, Records) else {}
@@ -62,27 +65,7 @@ def recognise(document: Document) -> str | None:
 
 
 def read(document: Document, format_name: str, options: ColumnOptions) -> Judgements:
-    """Read one judgement per label, and one without a label for every data row that has none.
-
-    Parameters
-    ----------
-    document : Table, Records, Words or Folder
-        A parsed file or folder.
-    format_name : str
-        Name of the format, as it was recognised or given.
-    options : ColumnOptions
-        Columns and question that the caller named.
-
-    Returns
-    -------
-    Judgements
-        One row per label.
-
-    Raises
-    ------
-    AnnotationError
-        If the document is not of this format, or inconsistent.
-    """
+    """Read one judgement per label, and one without a label for every data row that has none."""
     options.refuse("worker", "Labelbox", "created_by")
     name = document.name
     entries = _table_rows(document) if isinstance(document, Table) else objects_of(document, "Labelbox")
@@ -90,7 +73,7 @@ def read(document: Document, format_name: str, options: ColumnOptions) -> Judgem
     names: dict[str, str] = {}
     labels: list[_Label] = []
     for at, entry in enumerate(entries, start=1):
-        labels.extend((_labels_v1 if v1 else _labels_v2)(entry, Place(name, at), options.item, names))
+        labels.extend((_labels_v1 if v1 else _labels_v2)(entry, _Place(name, at), options.item, names))
     if options.item and labels and not any(label.item for label in labels):
         inner = [key for entry in entries for key in (entry if v1 else entry["data_row"])]
         raise refuse_unknown_field(options.item, "item", name, inner)
@@ -134,7 +117,7 @@ def _mapping(v1: bool, item: str | None) -> dict[str, str]:
 
 
 def _labels_v2(
-    entry: Mapping[str, Any], place: Place, item_field: str | None, names: dict[str, str]
+    entry: Mapping[str, Any], place: _Place, item_field: str | None, names: dict[str, str]
 ) -> Iterator[_Label]:
     """Yield the labels of a data row."""
     data_row = entry.get("data_row")
@@ -145,16 +128,16 @@ def _labels_v2(
     for project, value in projects.items():
         content = place.part(value, dict, f"projects.{project}")
         names[project] = place.text(content.get("name"), "a project's name") or project
-        given = place.objects(content.get("labels"), "labels")
-        for label in given:
+        labels = place.objects(content.get("labels"), "labels")
+        for label in labels:
             yield _label_v2(label, project, item, place)
-        if not given:
+        if not labels:
             yield _Label(project, item, None, {})
     if not projects:
         yield _Label(None, item, None, {})
 
 
-def _label_v2(label: Mapping[str, Any], project: str, item: str, place: Place) -> _Label:
+def _label_v2(label: Mapping[str, Any], project: str, item: str, place: _Place) -> _Label:
     """Return one label of export v2."""
     details = place.part(label.get("label_details"), dict, "label_details")
     performance = place.part(label.get("performance_details"), dict, "performance_details")
@@ -170,7 +153,7 @@ def _label_v2(label: Mapping[str, Any], project: str, item: str, place: Place) -
 
 
 def _labels_v1(
-    entry: Mapping[str, Any], place: Place, item_field: str | None, names: dict[str, str]
+    entry: Mapping[str, Any], place: _Place, item_field: str | None, names: dict[str, str]
 ) -> Iterator[_Label]:
     """Yield the label of a row of export v1."""
     project = place.text(entry.get("Project Name"), "Project Name") or ""
@@ -182,7 +165,7 @@ def _labels_v1(
     if {"classifications", "objects"} & content.keys():
         answers = read_answers(content.get("classifications"), place)
     else:  # the oldest form: an answer by question
-        found = {question: one_or_several(answer, question, place) for question, answer in content.items()}
+        found = {question: _one_or_several(answer, question, place) for question, answer in content.items()}
         answers = {question: answer for question, answer in found.items() if answer}
     parts = _marks(content)
     reason = _reason(worker, answers, skipped, bool(parts), False)
@@ -192,13 +175,13 @@ def _labels_v1(
 
 def _marks(annotations: Mapping[str, Any]) -> tuple[tuple[str, str | None], ...]:
     """Return kind and name of what marks parts of a data row."""
-    found: list[tuple[str, str | None]] = []
+    marks: list[tuple[str, str | None]] = []
     objects = annotations.get("objects")
     for mark in objects if isinstance(objects, list) else ():
         name = mark.get("name") or mark.get("title") if isinstance(mark, dict) else None
-        found.append((kind_of_mark(mark) or OTHERS, name if isinstance(name, str) else None))
-    found += [(OTHERS, None)] * bool(annotations.get("frames") or annotations.get("segments"))
-    return (*found, *([(RELATIONS, None)] if annotations.get("relationships") else []))
+        marks.append((kind_of_mark(mark) or OTHERS, name if isinstance(name, str) else None))
+    marks += [(OTHERS, None)] * bool(annotations.get("frames") or annotations.get("segments"))
+    return (*marks, *([(RELATIONS, None)] if annotations.get("relationships") else []))
 
 
 def _from_json(label: Any) -> Any:
@@ -206,7 +189,7 @@ def _from_json(label: Any) -> Any:
     if not isinstance(label, str):
         return label
     try:
-        return exact_json.loads(label)
+        return documents.loads(label)
     except orjson.JSONDecodeError:
         return label
 
@@ -217,32 +200,15 @@ def _table_rows(table: Table) -> list[dict[str, Any]]:
 
 
 def item_of_entry(entry: Mapping[str, Any], wanted: str | None, source: str, row: int) -> str:
-    """Return the item id of an entry of either export.
-
-    Parameters
-    ----------
-    entry : mapping of str to object
-        A data row with its projects (v2), or a row of export v1.
-    wanted : str or None
-        Field that the caller named.
-    source : str
-        Name of the file, for error messages.
-    row : int
-        Number of the entry, from 1.
-
-    Returns
-    -------
-    str
-        The id.
-    """
+    """Return the item id of an entry of either export."""
     data_row = entry.get("data_row")
     if isinstance(data_row, dict):
-        return _item(data_row, entry, wanted, _ITEM_KEYS, Place(source, row))
-    return _item(entry, entry, wanted, _ITEM_KEYS_V1, Place(source, row))
+        return _item(data_row, entry, wanted, _ITEM_KEYS, _Place(source, row))
+    return _item(entry, entry, wanted, _ITEM_KEYS_V1, _Place(source, row))
 
 
 def _item(
-    data_row: Mapping[str, Any], entry: Mapping[str, Any], wanted: str | None, keys: Sequence[str], place: Place
+    data_row: Mapping[str, Any], entry: Mapping[str, Any], wanted: str | None, keys: Sequence[str], place: _Place
 ) -> str:
     """Return the item id; with a field that the caller named it may be empty, which is an error only if all are."""
     if wanted is not None:
@@ -252,10 +218,10 @@ def _item(
         item = place.text(data_row.get(key), key)
         if item:
             return item
-    raise AnnotationError(f"{place.source}, row {place.row} has none of {', '.join(keys)}. Name a field with --item.")
+    raise AnnotationError(f"{place.source}, row {place.row} has none of {', '.join(keys)}. Name a field with `item=`.")
 
 
-def _reason(worker: str | None, answers: Answers, skipped: bool, parts: bool, benchmark: bool) -> str | None:
+def _reason(worker: str | None, answers: _Answers, skipped: bool, parts: bool, benchmark: bool) -> str | None:
     """Return why a label does not count."""
     if benchmark:
         return "gold_account"
@@ -281,7 +247,7 @@ def _of_one_project(labels: list[_Label], ids: Mapping[str, str], options: Colum
     wanted = options.question or options.label
     if wanted is None:
         raise AnnotationError(
-            f"{source} holds the labels of several projects: {listed(list(asked))}. Pick one with --question NAME."
+            f"{source} holds the labels of several projects: {listed(list(asked))}. Pick one with `question=`."
         )
     meant = asked[find_question(wanted, list(asked), source)[0]]
     return [
@@ -299,3 +265,115 @@ def _refusal(source: str, rows: Collector) -> str | None:
         no_worker=f"{source} does not name the workers of its labels. Export again with label details ticked "
         '(params={"label_details": True, "performance_details": True}).',
     )
+
+
+# ----------------------------------------------------------------------------------------------------
+# Answers of a Labelbox label: its classifications, and those nested in their answers.
+
+_Answers = dict[str, str | list[str]]
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A row of a file, for error messages."""
+
+    source: str  # name of the file
+    row: int  # number of the row, from 1
+
+    def text(self, value: Any, what: str) -> str | None:
+        """Return a text, or a number as text; see `fields.one_text`."""
+        return one_text(value, self.source, self.row, what)
+
+    def part(self, value: Any, kind: type[Any], what: str) -> Any:
+        """Return an object or a list; an empty one for null."""
+        if value is None:
+            return kind()
+        if not isinstance(value, kind):
+            named = "an object" if kind is dict else "a list"
+            raise AnnotationError(f"{self.source}, row {self.row}: {what} is not {named}. Export the file again.")
+        return value
+
+    def objects(self, value: Any, what: str) -> list[dict[str, Any]]:
+        """Return a list of objects, or refuse anything else."""
+        entries: list[dict[str, Any]] = self.part(value, list, what)
+        for entry in entries:
+            if not isinstance(entry, dict):
+                raise AnnotationError(
+                    f"{self.source}, row {self.row}: an entry of {what} is not an object. Export again."
+                )
+        return entries
+
+
+def read_answers(classifications: Any, place: _Place) -> _Answers:
+    """Return the answers of a label; nested ones are visited without recursion, however deep they are."""
+    answers: _Answers = {}
+    left = [("", classifications)]
+    while left:
+        above, found = left.pop()
+        for one in place.objects(found, "classifications"):
+            question = above + (_named(one, place) or "?")
+            several = one.get("checklist_answers") or one.get("answers")
+            single = one.get("radio_answer") or one.get("answer")
+            if isinstance(single, list):
+                single, several = None, single
+            if several:
+                chosen = [(_named(option, place), option) for option in place.objects(several, f"{question}: answers")]
+                answers[question] = [text for text, _ in chosen if text]
+                left += [(f"{question}/{text}/", option.get("classifications")) for text, option in chosen]
+            elif isinstance(single, dict):
+                text = _named(single, place)
+                answers |= {question: text} if text else {}
+                left.append((f"{question}/", single.get("classifications")))
+            else:
+                content = place.part(one.get("text_answer"), dict, f"{question}: text_answer").get("content")
+                text = place.text(content if single is None else single, question)
+                answers |= {question: text} if text else {}
+    return answers
+
+
+def _named(entry: Mapping[str, Any], place: _Place) -> str | None:
+    """Return the stable name of a question or an answer, or else the displayed one, which may change."""
+    value, name = place.text(entry.get("value"), "value"), place.text(entry.get("name"), "name")
+    return value or name or place.text(entry.get("title"), "title")
+
+
+def shown_names(entries: Sequence[Mapping[str, Any]], question: str) -> tuple[str, bool, dict[str, str]]:
+    """Return how the ontology shows a question and its answers, by which Labelbox imports predictions."""
+    name, several, options = "", False, dict[str, str]()
+    for entry in entries:
+        for prefix, one in _classifications(entry):
+            place = _Place("the export", 1)
+            if question not in (_named(one, place), prefix + (_named(one, place) or "")):
+                continue
+            name = str(one.get("name") or one.get("title") or question)
+            single = one.get("radio_answer") or one.get("answer")
+            many = one.get("checklist_answers") or one.get("answers") or (single if isinstance(single, list) else [])
+            several = several or bool(many)
+            for option in [*many, single]:
+                if isinstance(option, dict):
+                    options[_named(option, place) or ""] = str(option.get("name") or option.get("title"))
+    if not name:
+        raise AnnotationError(
+            f"{question!r} is a question within an answer, or of an export without names. Labelbox imports predictions "
+            "for questions of the whole data row only."
+        )
+    return name, several, options
+
+
+def _classifications(entry: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the classifications of all labels of an entry, with the prefix of their project."""
+    for key, project in (entry.get("projects") or {}).items():
+        names = [key, str(project.get("name"))]
+        for label in project.get("labels") or ():
+            for one in (label.get("annotations") or {}).get("classifications") or ():
+                yield from ((f"{name}/", one) for name in names)
+    label = entry.get("Label")
+    if isinstance(label, dict):
+        yield from (("", one) for one in label.get("classifications") or ())
+
+
+def _one_or_several(answer: Any, question: str, place: _Place) -> str | list[str]:
+    """Return an answer of the oldest format as text, or as a list of texts."""
+    if isinstance(answer, list):
+        return [text for text in (place.text(entry, question) for entry in answer) if text]
+    return place.text(answer, question) or ""

@@ -3,26 +3,30 @@
 - ``lists``: ``{"id": ..., "annotator_ids": [...], "labels": [...]}`` per item, as JSON or a table with list columns
 - ``lewidi``: Le-Wi-Di, an object by item; in 2023 workers and labels joined by commas, in 2025 labels by worker
 - ``peerannot``: ``{"item": {"worker": label}}``
-- ``counts``: the number of votes for each class, without workers (`vote_counts`)
+- ``counts``: the number of votes for each class, without workers
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from ast import literal_eval
+from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
-from manyhands.exceptions import AnnotationError
-from manyhands.io.formats.long import COMMON_NAMES, has_roles
-from manyhands.io.formats.vote_counts import is_counts, read_counts
-from manyhands.io.formats.written_lists import parse_list, written_as_list
-from manyhands.io.messages import normalise_name, shorten
-from manyhands.io.read.column_lookup import find_column
-from manyhands.io.read.documents import Document, Folder, Records, Table, parse
-from manyhands.io.read.json_files import as_text
-from manyhands.io.read.judgements import Collector, ColumnOptions, Judgements
+import numpy as np
+import numpy.typing as npt
+import orjson
+import polars as pl
 
-QUESTION = "label"
+from manyhands.exceptions import AnnotationError, LimitError
+from manyhands.io import documents
+from manyhands.io.documents import Document, Folder, Records, Table, as_text, parse
+from manyhands.io.formats.long import COMMON_NAMES, as_table, has_roles
+from manyhands.io.judgements import Collector, ColumnOptions, Judgements, find_column
+from manyhands.io.messages import normalise_name, shorten
+
+_QUESTION = "label"  # these exports have one question without a name
 _WORKERS = ["annotator_ids", "annotators", "annotator_id", "annotator", "worker_ids", "workers", "worker_id", "worker"]
 _WORKERS += ["user_ids", "users", "rater_ids", "raters", "coder_ids", "coders"]
 _LABELS = ["labels", "label", "annotations", "annotation", "answers", "ratings", "responses", "votes", "judgments"]
@@ -32,18 +36,7 @@ _ANSWERS, _METADATA = "answers.json", "metadata.json"
 
 
 def recognise(document: Document) -> str | None:
-    """Recognise parallel lists, the keys of these data sets, or counts of votes.
-
-    Parameters
-    ----------
-    document : Table, Records, Words or Folder
-        A parsed file or folder.
-
-    Returns
-    -------
-    str or None
-        ``"lists"``, ``"lewidi"``, ``"peerannot"`` or ``"counts"``; None for any other document.
-    """
+    """Recognise parallel lists, the keys of these data sets, or counts of votes."""
     if isinstance(document, Folder):
         return "peerannot" if _answers_in(document) else None
     if isinstance(document, Records) and isinstance(document.value, dict):
@@ -56,29 +49,9 @@ def recognise(document: Document) -> str | None:
 
 
 def read(document: Document, format_name: str, options: ColumnOptions) -> Judgements:
-    """Read the judgements of every item; an item without any is a row without a label.
-
-    Parameters
-    ----------
-    document : Table, Records, Words or Folder
-        A parsed file or folder.
-    format_name : str
-        Name of the format, as it was recognised or given.
-    options : ColumnOptions
-        Columns and question that the caller named.
-
-    Returns
-    -------
-    Judgements
-        One row per worker and item.
-
-    Raises
-    ------
-    AnnotationError
-        If the document is not of this format, or inconsistent.
-    """
+    """Read the judgements of every item; an item without any is a row without a label."""
     if format_name == "counts":
-        return read_counts(document, options, _ITEMS)
+        return _read_counts(document, options, _ITEMS)
     if format_name == "lists":
         return _read_lists(document, options)
     for role in ("item", "worker", "label"):
@@ -114,9 +87,9 @@ def _is_metadata(value: dict[str, Any]) -> bool:
 
 def _answers_in(folder: Folder) -> str | None:
     """Return the file of answers of a peerannot data set, which has its metadata beside it."""
-    found = [name for name in folder.members if PurePosixPath(name).name == _ANSWERS]
-    has_metadata = found and str(PurePosixPath(found[0]).with_name(_METADATA)) in folder.members
-    return found[0] if len(found) == 1 and has_metadata else None
+    names = [name for name in folder.members if PurePosixPath(name).name == _ANSWERS]
+    has_metadata = names and str(PurePosixPath(names[0]).with_name(_METADATA)) in folder.members
+    return names[0] if len(names) == 1 and has_metadata else None
 
 
 def _read_object(document: Records, format_name: str) -> Judgements:
@@ -174,7 +147,7 @@ def _read_lists(document: Document, options: ColumnOptions) -> Judgements:
     return rows.judgements(document.name, "lists", mapping=mapping, notes=dict(notes), items_numbered=numbered)
 
 
-def _add(rows: Collector, item: str, pairs: list[tuple[Any, Any]], where: str, question: str = QUESTION) -> None:
+def _add(rows: Collector, item: str, pairs: list[tuple[Any, Any]], where: str, question: str = _QUESTION) -> None:
     """Add one row per worker and label, or one without either."""
     for worker, label in pairs:
         name = None if worker is None else _text(worker, where)
@@ -208,7 +181,7 @@ def _key(header: list[str], wanted: str | None, role: str, usual: str | None, na
     if wanted is not None:
         return header[find_column(header, wanted, role, name)]
     if usual is None:
-        raise AnnotationError(f"{name} has no list of {role}s under a usual name. Name its key with --{role} KEY.")
+        raise AnnotationError(f"{name} has no list of {role}s under a usual name. Name its key with `{role}=`.")
     return usual
 
 
@@ -242,9 +215,9 @@ def _holds_lists(entries: list[dict[str, Any]], key: str) -> bool:
 
     A JSON list is certain. A cell is text, and [bot] or [none] may be a name.
     """
-    given = [value for entry in entries if (value := entry.get(key)) is not None and value not in ("", "[]")]
-    n_written = sum(map(written_as_list, given))
-    return any(isinstance(value, list) for value in given) or 0 < len(given) <= 2 * n_written
+    values = [value for entry in entries if (value := entry.get(key)) is not None and value not in ("", "[]")]
+    n_written = sum(map(_written_as_list, values))
+    return any(isinstance(value, list) for value in values) or 0 < len(values) <= 2 * n_written
 
 
 def _list(value: Any, where: str, key: str) -> list[Any]:
@@ -253,9 +226,189 @@ def _list(value: Any, where: str, key: str) -> list[Any]:
         return []
     if isinstance(value, str) and value.strip().startswith("["):
         try:
-            return parse_list(value)
+            return _parse_list(value)
         except ValueError:
             raise AnnotationError(f"{where}: {key} is not a list in JSON: {shorten(value)}. Write it as one.") from None
     if not isinstance(value, list):
         raise AnnotationError(f"{where}: {key} is not a list but {type(value).__name__}. Correct the entry.")
     return value
+
+
+# ----------------------------------------------------------------------------------------------------
+# Votes that are counted without naming the workers: a column ``<class>_count`` for each class.
+#
+# Workers cannot be distinguished, so every vote is a judgement by ``vote 1``, ``vote 2`` and so on of its item;
+# `Judgements.workers_known` is False, as these are not persons.
+
+_MAX_VOTES = 50_000_000  # of a whole file; a count with a few zeros too many would fill the memory
+_TOTAL, _ENDING = "count", "_count"
+_BY_NUMBER = "the number of the row"
+
+
+def is_counts(document: Document) -> bool:
+    """Whether a document has counts of two or more classes, and their total."""
+    if isinstance(document, Table):
+        header = document.header
+    else:
+        header = list(document.first) if isinstance(document, Records) and document.objects else []
+    return _TOTAL in header and len(_class_columns(header)) > 1
+
+
+def _read_counts(document: Document, options: ColumnOptions, item_names: Sequence[str]) -> Judgements:
+    """Read every vote as a judgement of an unknown worker; an item without votes is a row without a label."""
+    for role in ("worker", "label"):
+        options.refuse(role, "counts", "counts of votes alone")
+    table = as_table(document)
+    at_classes = _class_columns(table.header)
+    if not at_classes:
+        raise AnnotationError(f"{table.name} has no column that ends in {_ENDING}, so it counts no votes.")
+    items, item_location = _items(table, options, item_names)
+    counts = np.stack([_numbers(table, at, items) for at in at_classes], axis=1)  # (n_items, n_classes)
+    votes = counts.sum(axis=1)
+    _check_total(table, items, votes)
+    classes = [table.header[at].removesuffix(_ENDING) for at in at_classes]
+    n_rows = np.maximum(votes, 1)
+    if n_rows.sum() > _MAX_VOTES:
+        raise LimitError(f"{table.name} counts {int(votes.sum()):,} votes; at most {_MAX_VOTES:,} are read at once.")
+    row_item = np.repeat(np.arange(len(votes)), n_rows)
+    position = np.arange(len(row_item)) - np.repeat(np.cumsum(n_rows) - n_rows, n_rows)
+    chosen = np.full(len(row_item), len(classes))  # beyond the classes: no label
+    chosen[votes[row_item] > 0] = np.repeat(np.tile(np.arange(len(classes)), len(votes)), counts.ravel())
+    voters = pl.Series([f"vote {at + 1}" for at in range(int(n_rows.max(initial=0)))], dtype=pl.String)
+    has_vote = pl.Series(votes[row_item] > 0, dtype=pl.Boolean)
+    return Judgements(
+        table.name,
+        "counts",
+        item=items.gather(row_item),
+        worker=pl.select(pl.when(has_vote).then(voters.gather(position))).to_series(),
+        answers={_QUESTION: pl.Series([*classes, None], dtype=pl.String).gather(chosen)},
+        mapping={"item": item_location, "worker": "not in the file", "label": f"<class>{_ENDING}"},
+        notes={"workers_unknown": "The file counts votes without naming the workers, so there are no worker results."},
+        workers_known=False,
+        items_numbered=item_location == _BY_NUMBER,
+    )
+
+
+def _class_columns(header: Sequence[str]) -> list[int]:
+    """Return the columns of counts."""
+    return [at for at, name in enumerate(header) if name.endswith(_ENDING) and name != _ENDING]
+
+
+def _items(table: Table, options: ColumnOptions, names: Sequence[str]) -> tuple[pl.Series, str]:
+    """Return the column of items and its name; the number of the row if there is none."""
+    if options.item is not None:
+        at: int | None = find_column(table.header, options.item, "item", table.name)
+    else:
+        header_names = [normalise_name(name) for name in table.header]
+        at = next(
+            (header_names.index(normalise_name(name)) for name in names if normalise_name(name) in header_names), None
+        )
+    if at is None:
+        return pl.Series([str(row + 1) for row in range(len(table))], dtype=pl.String), _BY_NUMBER
+    return table.column(at), table.header[at]
+
+
+def _numbers(table: Table, at: int, items: pl.Series) -> npt.NDArray[np.int64]:
+    """Return a column of counts; a blank cell is 0."""
+    text = table.column(at).fill_null("").str.strip_chars()
+    numbers = text.replace("", "0").str.replace(r"\.0*$", "")
+    wrong = ~numbers.str.contains(r"^[0-9]{1,9}$")
+    if wrong.any():
+        row = int(wrong.arg_max() or 0)
+        raise AnnotationError(
+            f"{table.name}, item {shorten(items[row] or '')!r}: {table.header[at]} is {shorten(text[row])!r}, "
+            "which is not a number of votes. Correct it."
+        )
+    return numbers.cast(pl.Int64).to_numpy()
+
+
+def _check_total(table: Table, items: pl.Series, votes: npt.NDArray[np.int64]) -> None:
+    """Check the counts of each item against the total that the file states."""
+    if _TOTAL not in table.header:
+        return
+    total = _numbers(table, table.header.index(_TOTAL), items)
+    wrong = np.flatnonzero(total != votes)
+    if len(wrong):
+        row = int(wrong[0])
+        raise AnnotationError(
+            f"{table.name}, item {shorten(items[row] or '')!r}: {votes[row]} votes in the columns {_ENDING}, but "
+            f"{_TOTAL} is {total[row]}; {len(wrong)} such item(s). Is the column of a class missing?"
+        )
+
+
+# ----------------------------------------------------------------------------------------------------
+# Lists written as text in a cell: as JSON, or in Python's syntax, which pandas writes into CSV files.
+
+_TEXT = r"""'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*\""""
+_ENTRY = re.compile(rf"\s*(?:({_TEXT})|(-?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?)|(None|True|False))\s*(,|\]\s*\Z)")
+_WORDS = {"None": None, "True": True, "False": False}
+
+
+def _written_as_list(value: Any) -> bool:
+    """Whether a text is a list of quoted texts, numbers, or lists of these; an empty list does not count.
+
+    Examples
+    --------
+    >>> _written_as_list('["a", 1]'), _written_as_list("['a']"), _written_as_list("[bot]"), _written_as_list("[null]")
+    (True, True, False, False)
+    """
+    if not isinstance(value, str) or not value.strip().startswith("["):
+        return False
+    try:
+        entries = _parse_list(value)
+    except ValueError:
+        return False
+    values = [entry for entry in entries if entry is not None and not isinstance(entry, bool)]
+    return bool(values) and not any(isinstance(entry, dict) for entry in values)
+
+
+def _parse_list(text: str) -> list[Any]:
+    """Parse a list in JSON or in Python's syntax.
+
+    Examples
+    --------
+    >>> _parse_list("['a', None, 12345678901234567890123]")
+    ['a', None, '12345678901234567890123']
+    """
+    try:
+        found = documents.loads(text)
+    except orjson.JSONDecodeError:
+        return _parse_python(text)
+    if not isinstance(found, list):
+        raise ValueError("not a list")
+    return found
+
+
+def _parse_python(text: str) -> list[Any]:
+    """Parse a flat list entry by entry, so that no text is nested deep enough to exhaust Python's parser."""
+    begin = text.index("[") + 1
+    if text[:begin].strip() != "[":
+        raise ValueError("not a list")
+    entries: list[Any] = []
+    while True:
+        match = _ENTRY.match(text, begin)
+        if match is None:
+            if entries and re.compile(r"\s*\]\s*\Z").match(text, begin):  # a comma may precede the end
+                return entries
+            raise ValueError("not a list")
+        entries.append(_entry(*match.groups()[:3]))
+        begin = match.end()
+        if match[4] != ",":
+            return entries
+
+
+def _entry(quoted: str | None, number: str | None, word: str | None) -> Any:
+    """Return the value of one entry."""
+    if quoted is not None:
+        try:
+            text: str = literal_eval(quoted)
+        except SyntaxError:
+            raise ValueError("not a text") from None
+        text.encode()  # raises a ValueError for an unpaired surrogate
+        return text
+    if number is not None:
+        try:
+            return documents.loads(number)
+        except orjson.JSONDecodeError:
+            return number  # such as 1. or 007, which JSON does not have
+    return _WORDS[str(word)]

@@ -12,14 +12,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from manyhands.exceptions import AnnotationError
+from manyhands.io.documents import Document, Records
 from manyhands.io.formats.fields import field_of, objects_of, one_text, refusal, refuse_unknown_field, set_times
+from manyhands.io.judgements import (
+    FREE_TEXT,
+    RELATIONS,
+    SPANS,
+    Collector,
+    ColumnOptions,
+    Judgements,
+    Notes,
+    kind_of_mark,
+)
 from manyhands.io.messages import find_question, listed, shorten
-from manyhands.io.read.documents import Document, Records
-from manyhands.io.read.judgements import Collector, ColumnOptions, Judgements
-from manyhands.io.read.other_kinds import FREE_TEXT, RELATIONS, SPANS, kind_of_mark
-from manyhands.io.read.times import Notes
 
-CHOICE = "accept"  # name of the only question of the choice view
+_CHOICE = "accept"  # name of the only question of the choice view
 _DATED = re.compile(r"(.*-)?\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d")  # a session without a name: the time of its start
 _OTHER_VIEWS = ("spans", "relations", "image_spans", "audio_spans")
 
@@ -35,44 +42,13 @@ class _Row:
 
 
 def recognise(document: Document) -> str | None:
-    """Recognise the keys that Prodigy adds to every object.
-
-    Parameters
-    ----------
-    document : Table, Records, Words or Folder
-        A parsed file or folder.
-
-    Returns
-    -------
-    str or None
-        ``"prodigy"``; None for any other document.
-    """
+    """Recognise the keys that Prodigy adds to every object."""
     first = document.first if isinstance(document, Records) else {}
     return "prodigy" if "answer" in first and ("_input_hash" in first or "_task_hash" in first) else None
 
 
 def read(document: Document, format_name: str, options: ColumnOptions) -> Judgements:
-    """Read one judgement per object; in the binary view, only those about the selected label.
-
-    Parameters
-    ----------
-    document : Table, Records, Words or Folder
-        A parsed file or folder.
-    format_name : str
-        Name of the format, as it was recognised or given.
-    options : ColumnOptions
-        Columns and question that the caller named.
-
-    Returns
-    -------
-    Judgements
-        One row per object.
-
-    Raises
-    ------
-    AnnotationError
-        If the document is not of this format, or inconsistent.
-    """
+    """Read one judgement per object; in the binary view, only those about the selected label."""
     options.refuse("label", "Prodigy", "accept, or in label and answer")
     name, objects = document.name, objects_of(document, "Prodigy")
     answers = [_row_of(entry, name, at) for at, entry in enumerate(objects, start=1)]
@@ -87,7 +63,7 @@ def read(document: Document, format_name: str, options: ColumnOptions) -> Judgem
             rows.others.add(str(answers[at].other))
         item = one_text(field_of(objects[at], item_field), name, at + 1, item_field)
         if item is None:
-            raise AnnotationError(f"{name}, row {at + 1} has no {item_field}. Name another field with --item text.")
+            raise AnnotationError(f'{name}, row {at + 1} has no {item_field}. Name another field, as `item="text"`.')
         _add(rows, item, workers[at], answers[at])
     notes = set_times(rows, [objects[at].get("_timestamp") for at in chosen])
     return rows.judgements(
@@ -112,7 +88,7 @@ def _row_of(entry: Mapping[str, Any], source: str, at: int) -> _Row:
     label = one_text(entry.get("label"), source, at, "label") if "options" not in entry else None
     row = _Row(None)
     if "options" in entry or "accept" in entry:
-        row = _Row(CHOICE, _accepted(entry, source, at) if answer == "accept" else None)
+        row = _Row(_CHOICE, _accepted(entry, source, at) if answer == "accept" else None)
         row.reason = "rejected" if answer == "reject" else None
     elif label:
         row = _Row(label, {"accept": label, "reject": f"not {label}"}.get(answer or ""))
@@ -209,8 +185,8 @@ def _add(rows: Collector, item: str, worker: str | None, row: _Row) -> None:
 
 def _label_fields(answers: Sequence[_Row]) -> list[str]:
     """Return the fields that hold the labels, for `Judgements.mapping`."""
-    choice = any(row.question == CHOICE for row in answers)
-    binary = any(row.question not in (CHOICE, None) for row in answers)
+    choice = any(row.question == _CHOICE for row in answers)
+    binary = any(row.question not in (_CHOICE, None) for row in answers)
     return ["accept"] * choice + ["label with answer"] * binary or ["accept"]
 
 

@@ -9,12 +9,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from manyhands.exceptions import AnnotationError
+from manyhands.io.documents import Document, Records
 from manyhands.io.formats.fields import field_of, objects_of, one_text, only_question, refuse_unknown_field, set_times
-from manyhands.io.read.documents import Document, Records
-from manyhands.io.read.judgements import Collector, ColumnOptions, Judgements
-from manyhands.io.read.other_kinds import OTHERS
+from manyhands.io.judgements import OTHERS, Collector, ColumnOptions, Judgements
 
-WORKER = "scale"
+_WORKER = "scale"
 _NOTE = (
     "Scale does not name its workers, so all answers count as those of one worker. Use them as gold, or as one worker "
     "among others; on their own they are not a crowd."
@@ -22,18 +21,7 @@ _NOTE = (
 
 
 def recognise(document: Document) -> str | None:
-    """Recognise tasks with an id, a status and a response, parameters or threads.
-
-    Parameters
-    ----------
-    document : Table, Records, Words or Folder
-        A parsed file or folder.
-
-    Returns
-    -------
-    str or None
-        ``"scale"``; None for any other document.
-    """
+    """Recognise tasks with an id, a status and a response, parameters or threads."""
     if not isinstance(document, Records):
         return None
     value = document.value
@@ -45,27 +33,7 @@ def recognise(document: Document) -> str | None:
 
 
 def read(document: Document, format_name: str, options: ColumnOptions) -> Judgements:
-    """Read one judgement per task; of a conversation, one per message, turn or thread with annotations.
-
-    Parameters
-    ----------
-    document : Table, Records, Words or Folder
-        A parsed file or folder.
-    format_name : str
-        Name of the format, as it was recognised or given.
-    options : ColumnOptions
-        Columns and question that the caller named.
-
-    Returns
-    -------
-    Judgements
-        One row per annotated task or message.
-
-    Raises
-    ------
-    AnnotationError
-        If the document is not of this format, or inconsistent.
-    """
+    """Read one judgement per task; of a conversation, one per message, turn or thread with annotations."""
     options.refuse("worker", "Scale", "nothing (it names none)")
     name = document.name
     value = document.value if isinstance(document, Records) else None
@@ -80,7 +48,7 @@ def read(document: Document, format_name: str, options: ColumnOptions) -> Judgem
             if region:
                 rows.others.add(OTHERS)
             reason = "draft" if not done else "region" if region and not answers else None
-            rows.add(item + part, WORKER, answers, reason)
+            rows.add(item + part, _WORKER, answers, reason)
             times.append(task.get("completed_at"))
     notes = set_times(rows, times)
     only_question(rows, options, name)
@@ -89,7 +57,7 @@ def read(document: Document, format_name: str, options: ColumnOptions) -> Judgem
         format_name,
         mapping={
             "item": options.item or "unique_id, else task_id",
-            "worker": f"not in the file; all are called {WORKER!r}",
+            "worker": f"not in the file; all are called {_WORKER!r}",
             "label": "response.annotations, or annotations of messages",
             "time": "completed_at",
         },
@@ -110,7 +78,7 @@ def _item(task: Mapping[str, Any], wanted: str | None, source: str, at: int) -> 
         item = one_text(field_of(task, key), source, at, key)
         if item:
             return item
-    raise AnnotationError(f"{source}, row {at} has no {wanted or 'task_id'}. Name another field with --item FIELD.")
+    raise AnnotationError(f"{source}, row {at} has no {wanted or 'task_id'}. Name another field with `item=`.")
 
 
 def _answered(task: Mapping[str, Any], source: str, at: int) -> Iterator[tuple[str, dict[str, str | list[str]], bool]]:

@@ -8,43 +8,31 @@ import numpy as np
 import polars as pl
 
 from manyhands.exceptions import AnnotationError
-from manyhands.io.formats.grids import (
+from manyhands.io.documents import Document, Records, Table
+from manyhands.io.formats.long import as_table
+from manyhands.io.formats.wide import (
     ITEM_NAMES,
     LABEL_NAMES,
+    QUESTION,
     TIME_NAMES,
     WORKER_NAMES,
     flat_table,
     labels_of,
     left_out_note,
+    of_cells,
     share_values,
     split_label_columns,
     with_blank_lines,
 )
-from manyhands.io.formats.long import as_table
-from manyhands.io.formats.wide import QUESTION, of_cells
+from manyhands.io.judgements import ColumnOptions, Judgements, find_column, parse_times
 from manyhands.io.messages import listed, normalise_name
-from manyhands.io.read.column_lookup import find_column
-from manyhands.io.read.documents import Document, Records, Table
-from manyhands.io.read.judgements import ColumnOptions, Judgements
-from manyhands.io.read.times import parse_times
 
 _PEOPLE = "name full_name your_name participant participant_id respondent respondent_id email_address student"
 _WORKERS = WORKER_NAMES | frozenset(map(normalise_name, _PEOPLE.split()))
 
 
 def recognise(document: Document) -> str | None:
-    """Recognise surveys: workers in the first column, or in the second after a time, and columns that share classes.
-
-    Parameters
-    ----------
-    document : Table, Records, Words or Folder
-        A parsed file or folder.
-
-    Returns
-    -------
-    str or None
-        ``"survey"``; None for any other document.
-    """
+    """Recognise surveys: workers in the first column, or in the second after a time, and columns that share classes."""
     header = document.header if isinstance(document, Table) else list(getattr(document, "first", {}))
     at_worker = _usual_worker(header)
     if at_worker is None or any(normalise_name(name) in ITEM_NAMES | LABEL_NAMES for name in header):
@@ -61,27 +49,7 @@ def recognise(document: Document) -> str | None:
 
 
 def read(document: Document, format_name: str, options: ColumnOptions) -> Judgements:
-    """Read every cell as one judgement; an empty cell has no label.
-
-    Parameters
-    ----------
-    document : Table, Records, Words or Folder
-        A parsed file or folder.
-    format_name : str
-        Name of the format, as it was recognised or given.
-    options : ColumnOptions
-        Columns and question that the caller named.
-
-    Returns
-    -------
-    Judgements
-        One row per worker and item.
-
-    Raises
-    ------
-    AnnotationError
-        If the document is not of this format, or inconsistent.
-    """
+    """Read every cell as one judgement; an empty cell has no label."""
     options.refuse("label", "A survey", "the cells of the items' columns")
     table = as_table(document)
     blank = table.blank_lines()
@@ -105,7 +73,7 @@ def read(document: Document, format_name: str, options: ColumnOptions) -> Judgem
         "worker": table.header[at_worker] or "the first column",
         "label": label_location,
     }
-    found = Judgements(
+    judgements = Judgements(
         table.name,
         format_name,
         item=pl.Series([table.header[at] for at in at_items], dtype=pl.String).gather(
@@ -118,7 +86,7 @@ def read(document: Document, format_name: str, options: ColumnOptions) -> Judgem
         notes=notes,
         files=((table.name, n_items * n_workers + int(blank.sum()), of_cells(table, blank, n_items)),),
     )
-    return with_blank_lines(found, int(blank.sum()))
+    return with_blank_lines(judgements, int(blank.sum()))
 
 
 def _usual_worker(header: Sequence[str]) -> int | None:
@@ -150,7 +118,7 @@ def _items(table: Table, rows: pl.DataFrame, at_worker: int, options: ColumnOpti
     if not items:
         raise AnnotationError(
             f"{table.name} has {listed(table.header)}: none of them holds the labels of an item. A survey has a "
-            "column for the workers and one for each item; name these with --item a,b,c."
+            'column for the workers and one for each item; name these with `item="a,b,c"`.'
         )
     twice = sorted({table.header[at] for at in items if [table.header[i] for i in items].count(table.header[at]) > 1})
     if twice:

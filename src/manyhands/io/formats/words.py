@@ -8,28 +8,17 @@ from dataclasses import replace
 import polars as pl
 
 from manyhands.exceptions import AnnotationError
+from manyhands.io.documents import Document, Table, Words
 from manyhands.io.formats.long import has_roles
 from manyhands.io.formats.wide import cells_as_judgements
-from manyhands.io.read.documents import Document, Table, Words
-from manyhands.io.read.judgements import ColumnOptions, Judgements
+from manyhands.io.judgements import ColumnOptions, Judgements
 
 _NUMBER = re.compile(r"-?\d+(\.0*)?|nan", re.IGNORECASE)
-_CLEARLY = 3  # the column with this many times more distinct values than the other holds the items
+_CLEARLY = 3  # the column with this many times more distinct values than the other holds the items, not the workers
 
 
 def recognise(document: Document) -> str | None:
-    """Recognise rows of integers as a matrix, and rows of three words as triples; three integers may be either.
-
-    Parameters
-    ----------
-    document : Table, Records, Words or Folder
-        A parsed file or folder.
-
-    Returns
-    -------
-    str or None
-        ``"matrix"`` or ``"nltk"``; None for any other document.
-    """
+    """Recognise rows of integers as a matrix, and rows of three words as triples; three integers may be either."""
     rows = _rows(document)
     if not rows or has_roles(rows[0]):  # a header after all
         return None
@@ -40,36 +29,16 @@ def recognise(document: Document) -> str | None:
     if isinstance(document, Words) and three and not any("-1" in row for row in rows):
         raise AnnotationError(
             f"{document.name} has three numbers in every line: a matrix of three workers, or triples. "
-            "Name the format: --format matrix or --format nltk."
+            'Name the format: `format="matrix"` or `format="nltk"`.'
         )
     return "matrix"
 
 
 def read(document: Document, format_name: str, options: ColumnOptions) -> Judgements:
-    """Read a matrix without names, or triples without a header.
-
-    Parameters
-    ----------
-    document : Table, Records, Words or Folder
-        A parsed file or folder.
-    format_name : str
-        Name of the format, as it was recognised or given.
-    options : ColumnOptions
-        Columns and question that the caller named.
-
-    Returns
-    -------
-    Judgements
-        One row per cell or line.
-
-    Raises
-    ------
-    AnnotationError
-        If the document is not of this format, or inconsistent.
-    """
+    """Read a matrix without names, or triples without a header."""
     rows = _rows(document)
     if not rows:
-        raise AnnotationError(f"{document.name} is not lines of words without a header. Leave --format out.")
+        raise AnnotationError(f"{document.name} is not lines of words without a header. Leave `format` out.")
     width = len(rows[0])
     uneven = next((at for at, row in enumerate(rows, start=1) if len(row) != width), None)
     if uneven is not None:
@@ -94,7 +63,7 @@ def _read_matrix(name: str, rows: list[list[str]], options: ColumnOptions) -> Ju
     has_missing = "-1" in words or any(word.lower() == "nan" for word in words)
     if not options.missing and words & {"0", "0.", "0.0"} and not has_missing:
         raise AnnotationError(
-            f"{name} has 0 but no -1: is 0 a class, or no label? Add --missing 0, or --missing -1 if 0 is a class."
+            f'{name} has 0 but no -1: is 0 a class, or no label? Add `missing="0"`, or `missing="-1"` if 0 is a class.'
         )
     cells = [pl.Series([row[at] for row in rows], dtype=pl.String) for at in range(len(rows[0]))]
     cells = [cell.set(cell.str.to_lowercase() == "nan", None) for cell in cells]

@@ -1,11 +1,14 @@
-"""Pseudonyms for workers, whose ids are often e-mail addresses."""
+"""Pseudonyms for workers, whose ids are often e-mail addresses, and the key that they come from."""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
+import os
 import re
-from collections.abc import Callable, Mapping
+import secrets
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,44 +16,28 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from manyhands._core.randomness import make_generator
 from manyhands.annotations import Annotations
 from manyhands.exceptions import AnnotationError
-from manyhands.io.read.reading import Reading
-from manyhands.randomness import make_generator
+from manyhands.io.reading import Reading
+from manyhands.io.write.pseudonym_words import ADJECTIVES, NOUNS
 
 _MIN_ID = 2  # characters of an id that is searched for in messages; a single one would be found everywhere
 _MIN_KEY = 16  # bytes
-_LETTERS = 12  # hexadecimal digits of a keyed pseudonym: 48 bits
+_MOST_WORDS = 8  # of a keyed pseudonym: two workers of other ids never share so many
+LEFT_OUT = "left-out-worker"  # in place of the ids of all workers who are left out
+KEY = "manyhands.key"  # the file with the key, beside the files whose workers it names
 
 
-def pseudonymise(reading: Reading, key: str | Path | None = None) -> tuple[Reading, Callable[[str], str]]:
+def pseudonymise(reading: Reading, key: bytes | None = None) -> tuple[Reading, Callable[[str], str]]:
     """Replace the worker ids of an export by pseudonyms.
 
     Without a key, workers are numbered by volume: ``worker-001`` has the most labels. With a key, a pseudonym is
-    computed from the key and the id (HMAC-SHA256), so that it is the same in every export, and cannot be reversed
-    without the key.
-
-    Parameters
-    ----------
-    reading : Reading
-        The export.
-    key : str, Path or None, default=None
-        File with at least 16 secret bytes.
-
-    Returns
-    -------
-    reading : Reading
-        The same export with pseudonyms.
-    hide : callable
-        Replaces ids by pseudonyms in any text.
-
-    Raises
-    ------
-    AnnotationError
-        If the key is too short or missing.
+    two words that are computed from the key and the id (HMAC-SHA256), so that it is the same in every export, and
+    cannot be reversed without the key.
     """
     annotations = reading.annotations
-    names, hide = pseudonyms_of(annotations, None if key is None else read_key(key))
+    names, hide = pseudonyms_of(annotations, key, reading.left_out_workers)
     renamed = Annotations(
         annotations.item,
         annotations.worker,
@@ -66,53 +53,30 @@ def pseudonymise(reading: Reading, key: str | Path | None = None) -> tuple[Readi
     notes = {code: hide(text) for code, text in reading.notes.items()}
     refusal = None if reading.refusal is None else hide(reading.refusal)
     if reading.item_fields is not None:
-        reading.item_fields.drop_values(set(map(str, annotations.worker_ids.tolist())))
+        reading.item_fields.drop_values({*map(str, annotations.worker_ids.tolist()), *reading.left_out_workers})
     source = hide(reading.source)
     time = rename_workers(reading.working_time, reading.annotations, renamed)
     shown = replace(reading, annotations=renamed, notes=notes, source=source, refusal=refusal, kinds=kinds)
-    return replace(shown, working_time=time, groups=groups), hide
+    bias = rename_workers(reading.position_bias, reading.annotations, renamed)
+    return replace(shown, working_time=time, position_bias=bias, groups=groups, left_out_workers=()), hide
 
 
 def rename_workers(values: Mapping[Any, Any], old: Annotations, new: Annotations) -> dict[Any, Any]:
-    """Return a mapping by worker with the ids of other annotations of the same workers.
-
-    Parameters
-    ----------
-    values : mapping
-        Worker id -> anything.
-    old : Annotations
-        Annotations with these ids.
-    new : Annotations
-        The same with other ids.
-
-    Returns
-    -------
-    dict
-        New id -> the same value.
-    """
+    """Return a mapping by worker with the ids of other annotations of the same workers."""
     new_name = dict(zip(old.worker_ids.tolist(), new.worker_ids.tolist()))
     return {new_name[worker]: value for worker, value in values.items() if worker in new_name}
 
 
-def pseudonyms_of(annotations: Annotations, key: bytes | None = None) -> tuple[list[str], Callable[[str], str]]:
+def pseudonyms_of(
+    annotations: Annotations, key: bytes | None = None, left_out: Iterable[str] = ()
+) -> tuple[list[str], Callable[[str], str]]:
     """Return a pseudonym for each worker, and a function that replaces ids by pseudonyms in any text.
 
-    Parameters
-    ----------
-    annotations : Annotations
-        The labels.
-    key : bytes or None, default=None
-        Secret from which pseudonyms are derived; None numbers the workers by volume.
-
-    Returns
-    -------
-    names : list of str
-        Pseudonyms in the order of ``annotations.worker_ids``.
-    hide : callable
-        Replaces ids that stand as words of their own.
+    Ids of workers who are left out are replaced by one word for all of them.
     """
     names = _numbered(annotations) if key is None else _keyed(annotations, key)
-    return names, _make_replacer(dict(zip(map(str, annotations.worker_ids.tolist()), names)))
+    shown = dict.fromkeys(left_out, LEFT_OUT) | dict(zip(map(str, annotations.worker_ids.tolist()), names))
+    return names, _make_replacer(shown)
 
 
 def _make_replacer(pseudonym: dict[str, str]) -> Callable[[str], str]:
@@ -121,9 +85,11 @@ def _make_replacer(pseudonym: dict[str, str]) -> Callable[[str], str]:
     known |= {ascii(name)[1:-1]: new for name, new in known.items()}  # escaped as in the notes on look-alikes
 
     def hide(text: str) -> str:
-        for name in sorted((name for name in known if name in text), key=len, reverse=True):
-            text = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", known[name].replace("\\", r"\\"), text)
-        return text
+        found = sorted((name for name in known if name in text), key=len, reverse=True)
+        if not found:
+            return text
+        ids = "|".join(map(re.escape, found))  # all at once: an id may be a word of a pseudonym
+        return re.sub(rf"(?<!\w)(?:{ids})(?!\w)", lambda match: known[match[0]], text)
 
     return hide
 
@@ -144,29 +110,51 @@ def _shuffled(annotations: Annotations) -> npt.NDArray[np.int64]:
 
 
 def _keyed(annotations: Annotations, key: bytes) -> list[str]:
-    """Return a pseudonym from the key and each id."""
-    digests = [hmac.digest(key, str(worker).encode(), "sha256").hex() for worker in annotations.worker_ids.tolist()]
-    return [f"worker-{digest[:_LETTERS]}" for digest in digests]
+    """Return the first two words of each worker; all workers who would share a pseudonym take further words of theirs.
+
+    None of them keeps the short pseudonym: in another export it could be that of the other one.
+    """
+    drawn = [_words(key, str(worker)) for worker in annotations.worker_ids.tolist()]
+    names = ["-".join(next(words) for _ in range(2)) for words in drawn]
+    for _ in range(2, _MOST_WORDS):
+        count = Counter(names)
+        if len(count) == len(names):
+            break
+        names = [f"{name}-{next(words)}" if count[name] > 1 else name for name, words in zip(names, drawn)]
+    return names
+
+
+def _words(key: bytes, worker: str) -> Iterator[str]:
+    """Yield an adjective and nouns, drawn from the key and the id of one worker alone."""
+    block, words = hmac.digest(key, worker.encode("utf-8", "surrogatepass"), "sha256"), ADJECTIVES
+    while True:
+        for begin in range(0, len(block), 8):  # 64 bits per word: all words are as good as equally likely
+            yield words[int.from_bytes(block[begin : begin + 8], "big") % len(words)]
+            words = NOUNS
+        block = hmac.digest(key, block, "sha256")
+
+
+# ----------------------------------------------------------------------------------------------------
+# The key, in a file beside the files whose workers it names.
+
+
+def find_secret(key: str | Path | None, folder: Path) -> tuple[bytes, dict[str, bytes]]:
+    """Return the key of a file, or that of a folder; and the file to write if the folder has none yet."""
+    given = folder / KEY if key is None else Path(key)
+    if key is not None or given.exists():
+        return read_key(given), {}
+    secret = secrets.token_hex().encode()
+    return secret, {KEY: secret + b"\n"}
+
+
+def protect_secret(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Let nobody else read a new key."""
+    if KEY in files:
+        os.chmod(folder / KEY, 0o600)
 
 
 def read_key(path: str | Path) -> bytes:
-    """Read the secret from which pseudonyms are derived.
-
-    Parameters
-    ----------
-    path : str or Path
-        File with at least 16 bytes.
-
-    Returns
-    -------
-    bytes
-        The secret.
-
-    Raises
-    ------
-    AnnotationError
-        If the key is too short or missing.
-    """
+    """Read the secret from which pseudonyms are derived."""
     try:
         key = Path(path).read_bytes().strip()
     except FileNotFoundError:

@@ -1,8 +1,12 @@
-"""The training set: every field of an item as it came, beside its label, confidence, weight and soft label."""
+"""The training set: every field of an item as it came, beside its label, confidence, weight and soft label.
+
+Also the tables of labels alone, as JSON lines and Parquet for Hugging Face's `datasets`.
+"""
 
 from __future__ import annotations
 
 import io
+import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,18 +15,15 @@ import orjson
 import polars as pl
 
 from manyhands.aggregation.base import Aggregator
-from manyhands.exceptions import ParameterError
-from manyhands.io.messages import counted, listed
-from manyhands.io.read.item_field_reading import read_item_fields
-from manyhands.io.read.item_fields import ItemFields
-from manyhands.io.read.json_files import as_text
-from manyhands.io.read.reading import Reading
-from manyhands.io.write.frame_libraries import convert_frame
-from manyhands.io.write.results import label_frame, to_csv
-from manyhands.io.write.spreadsheet import guard_table
+from manyhands.exceptions import AnnotationError, CrowdWarning, ParameterError
+from manyhands.frames import convert_frame
+from manyhands.io.documents import as_text
+from manyhands.io.item_fields import ItemFields, read_item_fields
+from manyhands.io.messages import counted, listed, shorten
+from manyhands.io.reading import Reading
+from manyhands.io.write.results import guard_table, label_frame, to_csv
 
 TRAINING = {"training": "training.csv", "training-jsonl": "training.jsonl", "training-parquet": "training.parquet"}
-_PLACES = 6  # decimals of a probability in text
 _CLASS, _PREFIX, _SOFT = "p_", "item_", "soft_label"
 _OWN = ("item", "label", "confidence", "weight", _SOFT)
 
@@ -55,6 +56,11 @@ def training_set(model: Aggregator, items: Any = None, *, library: str | None = 
     AnnotationError
         If the file cannot be read.
 
+    Warns
+    -----
+    CrowdWarning
+        Where items have no row in `items` (``items_without_fields``). Ids are compared as text: 12 is ``"12"``.
+
     Examples
     --------
     >>> import polars as pl
@@ -70,40 +76,23 @@ def training_set(model: Aggregator, items: Any = None, *, library: str | None = 
         items = items.item_fields
     elif items is not None and not isinstance(items, ItemFields):
         items = read_item_fields(items)
-    return convert_frame(join_fields(model, items).frame(), library or model.annotations_.frame_library, "item")
+    joined = join_fields(model, items)
+    if _UNMATCHED in joined.notes:
+        warnings.warn(f"{_UNMATCHED}: {joined.notes[_UNMATCHED]}", CrowdWarning, stacklevel=2)
+    return convert_frame(joined.frame(), library or model.annotations_.frame_library, "item")
 
 
 @dataclass(frozen=True, eq=False)
 class TrainingSet:
-    """Labelled items with their fields.
+    """Labelled items with their fields."""
 
-    Attributes
-    ----------
-    labels : polars.DataFrame
-        ``item``, ``label``, ``confidence`` and ``p_<class>`` of the labelled items.
-    fields : dict of str to list
-        Field, under its name in the training set -> the value of each of these items, None where there is none.
-    notes : dict of str to str
-        Code -> sentence.
-    """
-
-    labels: pl.DataFrame
+    labels: pl.DataFrame  # ``item``, ``label``, ``confidence`` and ``p_<class>`` of the labelled items
+    # field, under its name in the training set -> the value of each of these items, None where there is none
     fields: dict[str, list[Any]]
     notes: dict[str, str] = field(default_factory=dict)
 
     def frame(self, *, as_text: bool = False) -> pl.DataFrame:
-        """Return the training set as a data frame.
-
-        Parameters
-        ----------
-        as_text : bool, default=False
-            Fields as text, so that writing them to CSV does not round their numbers.
-
-        Returns
-        -------
-        polars.DataFrame
-            One row per item.
-        """
+        """Return the training set as a data frame."""
         convert = _text_column if as_text else _column
         return pl.DataFrame(
             [
@@ -117,13 +106,7 @@ class TrainingSet:
         )
 
     def jsonl(self) -> bytes:
-        """Return the training set as JSON lines; nested fields stay nested, and the soft label is an object.
-
-        Returns
-        -------
-        bytes
-            One object per item.
-        """
+        """Return the training set as JSON lines; nested fields stay nested, and the soft label is an object."""
         classes = {name: name.removeprefix(_CLASS) for name in self._classes()}
         lines = []
         for at, row in enumerate(self.labels.iter_rows(named=True)):
@@ -135,20 +118,7 @@ class TrainingSet:
         return b"".join(lines)
 
     def files(self, kinds: Collection[str], *, spreadsheet_safe: bool = False) -> dict[str, bytes]:
-        """Return the files of the training set.
-
-        Parameters
-        ----------
-        kinds : collection of str
-            Names of formats; those that are keys of `TRAINING` are written.
-        spreadsheet_safe : bool, default=False
-            Prevent spreadsheet programs from running cells of the CSV file as formulas.
-
-        Returns
-        -------
-        dict of str to bytes
-            Name of each file -> content.
-        """
+        """Return the files of the training set."""
         files = {}
         if "training" in kinds:
             table = self.frame(as_text=True)
@@ -167,47 +137,70 @@ class TrainingSet:
 
 
 def join_fields(model: Aggregator, fields: ItemFields | None) -> TrainingSet:
-    """Put the fields of the items beside their labels.
-
-    Parameters
-    ----------
-    model : Aggregator
-        A fitted aggregator.
-    fields : ItemFields or None
-        The fields; None for none.
-
-    Returns
-    -------
-    TrainingSet
-        The items that have a label.
-    """
+    """Put the fields of the items beside their labels."""
     labels = label_frame(model, "polars")
-    given = labels.filter(pl.col("label").is_not_null()).drop("n_labels", "flags")
-    found = ItemFields() if fields is None else fields
-    items = given["item"].to_list()
-    names = _new_names(list(found.fields), [*_OWN, *(name for name in labels.columns if name.startswith(_CLASS))])
-    columns = {names[name]: [found.values(name).get(item) for item in items] for name in found.fields}
-    notes = found.notes()
+    labelled = labels.filter(pl.col("label").is_not_null()).drop("n_labels", "alerts")
+    of_items = ItemFields() if fields is None else fields
+    items = labelled["item"].to_list()
+    names = _new_names(list(of_items.fields), [*_OWN, *(name for name in labels.columns if name.startswith(_CLASS))])
+    columns = {names[name]: _matched(of_items.values(name), items) for name in of_items.fields}
+    notes = of_items.notes() | _unmatched(columns, items)
     renamed = {name: new for name, new in names.items() if name != new}
     if renamed:
         pairs = listed([f"{name} is {new}" for name, new in renamed.items()])
         notes["fields_renamed"] = f"Fields of items that have the name of another column were renamed: {pairs}."
-    if len(given) < len(labels):
-        notes["unlabelled"] = f"The training set lacks {counted(len(labels) - len(given), 'item')} without a label."
-    return TrainingSet(given, columns, notes)
+    if len(labelled) < len(labels):
+        notes["unlabelled"] = f"The training set lacks {counted(len(labels) - len(labelled), 'item')} without a label."
+    return TrainingSet(labelled, columns, notes)
+
+
+def values_by_item(fields: ItemFields, items: Sequence[Any]) -> dict[Any, dict[str, Any]]:
+    """Return the fields of each item that have a value, by their names in the file."""
+    columns = {name: _matched(fields.values(name), items) for name in fields.fields}
+    return {
+        item: {name: values[at] for name, values in columns.items() if values[at] is not None}
+        for at, item in enumerate(items)
+    }
+
+
+_UNMATCHED = "items_without_fields"  # code of a note
+
+
+def _matched(values: Mapping[Any, Any], items: Sequence[Any]) -> list[Any]:
+    """Return the value of each item; ids are the same if their texts are: a file has "12" where labels have 12."""
+    found = [values.get(item) for item in items]
+    if not values or all(value is not None for value in found):
+        return found
+    by_text = {_text(item): value for item, value in values.items()}
+    return [by_text.get(_text(item)) if value is None else value for item, value in zip(items, found)]
+
+
+def _unmatched(columns: Mapping[str, Sequence[Any]], items: Sequence[Any]) -> dict[str, str]:
+    """Return a note on items for which there is no value of any field."""
+    if not columns or not items:
+        return {}
+    without = [item for item, *values in zip(items, *columns.values()) if all(value is None for value in values)]
+    if not without:
+        return {}
+    many = "None" if len(without) == len(items) else f"Only {len(items) - len(without):,}"
+    sentence = (
+        f"{many} of {counted(len(items), 'item')} {'has' if len(items) - len(without) == 1 else 'have'} fields in the "
+        f"file of items; there is nothing for {shorten(str(without[0]))!r}, for one. Ids are compared as text."
+    )
+    return {_UNMATCHED: sentence}
 
 
 def _new_names(names: Sequence[str], taken: Collection[str]) -> dict[str, str]:
     """Return the name of each field in the training set, prefixed where another column has it."""
-    used, found = {*taken, *names}, {}
+    used, new_names = {*taken, *names}, {}
     for name in names:
         new = name
         if name in taken:
             while new in used:
                 new = _PREFIX + new
             used.add(new)
-        found[name] = new
-    return found
+        new_names[name] = new
+    return new_names
 
 
 def _column(name: str, values: list[Any]) -> pl.Series:
@@ -231,3 +224,67 @@ def _text(value: Any) -> str | None:
     """Return one value as text; dates and times in ISO format."""
     plain = value is None or isinstance(value, str | bool | int | float | list | dict | tuple | Mapping)
     return as_text(value) if plain else str(value)
+
+
+# ----------------------------------------------------------------------------------------------------
+# Tables of labels that Hugging Face's `datasets` loads: JSON lines and Parquet.
+
+_PLACES = 6  # decimals of a probability in text
+_FIXED = ("item", "label", "confidence", "n_labels", "alerts")
+_PROBABILITY = "p_"
+
+
+def jsonl(table: pl.DataFrame) -> bytes:
+    """Return a table of labels as JSON lines."""
+    classes = _classes(table)
+    columns = [*_FIXED[:3], "label_probs", *_FIXED[3:]]
+    short = pl.col("label_probs").cast(pl.List(pl.Float64)).list.eval(pl.element().round(_PLACES))
+    frame = _with_probabilities(table).with_columns(short, pl.col("confidence").round(_PLACES))
+    rows = frame.select(columns).iter_rows(named=True)
+    return b"".join(orjson.dumps({**row, "classes": classes}) + b"\n" for row in rows)
+
+
+def parquet(table: pl.DataFrame) -> bytes:
+    """Return a table of labels as Parquet."""
+    frame, buffer = parquet_frame(table), io.BytesIO()
+    frame.write_parquet(buffer, metadata=parquet_metadata(frame.schema, _classes(table)))
+    return buffer.getvalue()
+
+
+def parquet_frame(table: pl.DataFrame) -> pl.DataFrame:
+    """Return a table of labels with the columns of the Parquet file."""
+    classes = _classes(table)
+    label = pl.col("label").cast(pl.String)  # classes of a data frame may be integers; their columns are named by text
+    place = label.replace_strict(classes, list(range(len(classes))), return_dtype=pl.Int64)
+    columns = ["item", label, place.alias("label_id"), "confidence", "label_probs", "n_labels", "alerts"]
+    return _with_probabilities(table).select(columns)
+
+
+def parquet_metadata(schema: Mapping[str, Any], classes: Sequence[str]) -> dict[str, str]:
+    """Return the metadata of the Parquet file, from which `datasets` takes the names of the classes."""
+    features = {name: _feature(dtype) for name, dtype in schema.items()}
+    features["label_id"] = {"names": list(classes), "_type": "ClassLabel"}
+    metadata = {"huggingface": {"info": {"features": features}}, "classes": list(classes)}
+    return {key: orjson.dumps(value).decode() for key, value in metadata.items()}
+
+
+def _classes(table: pl.DataFrame) -> list[str]:
+    """Return the classes of a table of labels, in the order of its columns."""
+    missing = [name for name in _FIXED if name not in table.columns]
+    if missing:
+        raise AnnotationError(f"The table of labels has no column {listed(missing)}. Give the one of `label_frame`.")
+    return [name.removeprefix(_PROBABILITY) for name in table.columns if name.startswith(_PROBABILITY)]
+
+
+def _with_probabilities(table: pl.DataFrame) -> pl.DataFrame:
+    """Add the posterior as a column of lists."""
+    probabilities = [pl.col(f"{_PROBABILITY}{name}").cast(pl.Float32) for name in _classes(table)]
+    label_probs = pl.concat_list(probabilities) if probabilities else pl.lit([], pl.List(pl.Float32))
+    return table.with_columns(label_probs.alias("label_probs"), pl.col("n_labels").cast(pl.Int64))
+
+
+def _feature(dtype: Any) -> dict[str, Any]:
+    """Return the feature of a column in the notation of `datasets`."""
+    if isinstance(dtype, pl.List):  # newer versions of `datasets` write List, which older ones cannot read
+        return {"feature": _feature(dtype.inner), "_type": "Sequence"}
+    return {"dtype": "string" if dtype == pl.String else str(dtype).lower(), "_type": "Value"}

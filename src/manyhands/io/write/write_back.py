@@ -1,36 +1,42 @@
-"""Labels back into Label Studio: predictions for its tasks, copies of the tasks, or new tasks.
+"""Labels back into the tools that they came from: Label Studio, then Argilla, doccano, Labelbox and Prodigy.
 
 Label Studio has two imports. *Tasks* (``/api/projects/ID/import``) always become new tasks: imported into the project
 they came from, every task would be there twice, the second time without its annotations. *Predictions*
 (``/api/projects/ID/import/predictions``) are attached to tasks that exist. `predictions_for_tasks` writes these; the
-other two functions are for another project.
+other two functions are for another project. Last: how parts of an export are written again byte for byte.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from uuid import NAMESPACE_URL, uuid5
 
+import numpy as np
 import orjson
 
 from manyhands.exceptions import AnnotationError, ParameterError
-from manyhands.io.formats.label_studio import recognise
-from manyhands.io.formats.label_studio_results import VALUE_KEYS, as_value, read_results
-from manyhands.io.formats.label_studio_tasks import entries_of, item_finder, results_of, tasks_of
+from manyhands.io.documents import Document, Folder, Records, as_text, open_document, parse_json
+from manyhands.io.formats.label_studio import (
+    VALUE_KEYS,
+    as_value,
+    entries_of,
+    item_finder,
+    read_results,
+    recognise,
+    results_of,
+    tasks_of,
+)
+from manyhands.io.formats.labelbox import shown_names
+from manyhands.io.item_fields import Entry, entries_with_items
 from manyhands.io.messages import listed, shorten
-from manyhands.io.read.documents import Records
-from manyhands.io.read.json_files import parse_json
-from manyhands.io.read.sources import open_path
-from manyhands.io.read.text import as_utf8
-from manyhands.io.write.raw_members import raw_members
-from manyhands.io.write.suggestions import PRIORITY
-
-Labels = Mapping[str, tuple[Any, float]]  # item -> its label (None if it has none) and confidence
-_PLACES = 6  # decimals of a probability in text
-_JOINT = " + "  # joins the choices of a combination, as in `question_selection`
+from manyhands.io.reading import JOINT, Reading
+from manyhands.io.sources import open_path
+from manyhands.io.text_tables import as_utf8
 
 
 @dataclass(frozen=True)
@@ -44,28 +50,14 @@ class _Control:
 
 
 def check_write_back(paths: Iterable[Any], question: str, questions: Container[str]) -> None:
-    """Refuse exports that `predictions_for_tasks` could not write, before anything is computed.
-
-    Parameters
-    ----------
-    paths : iterable
-        The files that were read.
-    question : str
-        The question whose answers were read (`Reading.question`).
-    questions : container of str
-        All questions of the export (`Reading.questions`).
-
-    Raises
-    ------
-    ParameterError
-        If the export is standard input, or the labels are about one choice of a question.
-    """
+    """Refuse exports that `predictions_for_tasks` could not write, before anything is computed."""
     refuse_standard_input(paths)
     name, _, option = question.rpartition("=")
     if question not in questions and name in questions:
         raise ParameterError(
             f"The labels are whether {shorten(option)!r} was chosen for {shorten(name)!r}, which Label Studio cannot "
-            f"import as an answer to {shorten(name)!r}. Read the whole question, or write another format."
+            f"import as an answer to {shorten(name)!r}. Take all choices, with `question={name}` and `by_choice=True`, "
+            f"or write another format."
         )
 
 
@@ -82,33 +74,6 @@ def predictions_for_tasks(
 
     Nothing but predictions is written: tasks, their data and their annotations stay as they are. The score is the
     confidence, so that sorting by score shows uncertain tasks first.
-
-    Parameters
-    ----------
-    source : str, Path, Source, or list of these
-        The JSON export that was read.
-    labels : mapping of str to (label, confidence)
-        Item -> label and confidence; an item that is missing, or has None as its label, gets no prediction.
-    question : str
-        The control (``from_name``) whose answers were read.
-    item : str or None, default=None
-        Key of the tasks' data that names the item; None for the id of the task.
-    encoding : str or None, default=None
-        Encoding of an export that is not UTF-8.
-    model_version : str, default="manyhands"
-        Name under which Label Studio shows the predictions.
-
-    Returns
-    -------
-    bytes
-        JSON: a list of objects with ``task`` (id of an existing task), ``result``, ``score`` and ``model_version``.
-
-    Raises
-    ------
-    AnnotationError
-        If it is not a JSON export of Label Studio, has no such question, or a labelled task has no id.
-    ParameterError
-        If it is standard input, which cannot be read twice.
     """
     written = []
     for members, found in _labelled_tasks(source, labels, question, item, encoding, model_version):
@@ -135,33 +100,6 @@ def copies_of_tasks(
     Ids and data are copied byte for byte; annotations and workers are left out. Label Studio gives the tasks new ids:
     imported into the project of the export, they would double its tasks (see `predictions_for_tasks`). Every task
     occurs once, even if several tasks are one item, or if the export has a file for each annotation.
-
-    Parameters
-    ----------
-    source : str, Path, Source, or list of these
-        The JSON export that was read.
-    labels : mapping of str to (label, confidence)
-        Item -> label and confidence; an item that is missing, or has None as its label, gets no prediction.
-    question : str
-        The control (``from_name``) whose answers were read.
-    item : str or None, default=None
-        Key of the tasks' data that names the item; None for the id of the task.
-    encoding : str or None, default=None
-        Encoding of an export that is not UTF-8.
-    model_version : str, default="manyhands"
-        Name under which Label Studio shows the predictions.
-
-    Returns
-    -------
-    bytes
-        JSON.
-
-    Raises
-    ------
-    AnnotationError
-        If it is not a JSON export of Label Studio, or has no such question.
-    ParameterError
-        If it is standard input, which cannot be read twice.
     """
     found = _labelled_tasks(source, labels, question, item, encoding, model_version)
     return _written([members | {"predictions": predictions} for members, predictions in found])
@@ -188,39 +126,26 @@ def _labelled_tasks(
 def label_studio_tasks(
     labels: Labels,
     *,
+    fields: Mapping[Any, Mapping[str, Any]] | None = None,
     from_name: str = "label",
     to_name: str = "text",
     kind: str = "choices",
     model_version: str = "manyhands",
 ) -> bytes:
-    """Return new Label Studio tasks for labels that came from another tool; the data of each has its id.
+    """Return new Label Studio tasks for labels that came from another tool, with the fields of the items.
 
-    The data of a task are ``item`` and ``manyhands_priority`` (1 minus the confidence), so that the data manager can
-    sort by what most needs another look.
-
-    Parameters
-    ----------
-    labels : mapping of str to (label, confidence)
-        Item -> label and confidence.
-    from_name : str, default="label"
-        Name of the control in the configuration of the project.
-    to_name : str, default="text"
-        Name of the object that it labels.
-    kind : {"choices", "rating", "taxonomy", "number", "pairwise"}, default="choices"
-        Type of the control.
-    model_version : str, default="manyhands"
-        Name under which Label Studio shows the predictions.
-
-    Returns
-    -------
-    bytes
-        JSON.
+    The data of a task are ``item``, the fields of the item (its text, its address) and ``manyhands_priority`` (1 minus
+    the confidence), so that the data manager can sort by what most needs another look. A field that has the name of
+    one of the other two is prefixed by ``item_``.
     """
     if kind not in VALUE_KEYS:
-        raise ParameterError(f"kind is {kind!r}; allowed are {', '.join(VALUE_KEYS)}.")
+        raise ParameterError(f"`kind` is {kind!r}; allowed are {', '.join(VALUE_KEYS)}.")
     control = _Control(from_name, to_name, kind)
     tasks = [
-        {"data": _data(name, found), "predictions": _predictions(found, control, model_version)}
+        {
+            "data": _data(name, found, (fields or {}).get(name, {})),
+            "predictions": _predictions(found, control, model_version),
+        }
         for name, found in labels.items()
     ]
     return _written(tasks)
@@ -229,7 +154,7 @@ def label_studio_tasks(
 def _written(tasks: list[dict[str, Any]]) -> bytes:
     """Return tasks as JSON."""
     try:
-        return orjson.dumps(tasks, option=orjson.OPT_INDENT_2)
+        return orjson.dumps(tasks, default=str, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS)
     except TypeError as error:
         raise AnnotationError(
             f"The data of a task cannot be written as JSON: {error}. Look for deep nesting."
@@ -237,18 +162,7 @@ def _written(tasks: list[dict[str, Any]]) -> bytes:
 
 
 def refuse_standard_input(paths: Iterable[Any]) -> None:
-    """Refuse standard input, which cannot be read twice.
-
-    Parameters
-    ----------
-    paths : iterable
-        The files of an export.
-
-    Raises
-    ------
-    ParameterError
-        If one of them is standard input.
-    """
+    """Refuse standard input, which cannot be read twice."""
     if any(isinstance(path, str | Path) and str(path) == "-" for path in paths):
         raise ParameterError(
             "Predictions are written onto the tasks of the export, which is read twice for that, and standard input "
@@ -302,7 +216,7 @@ def _identity(task: dict[str, Any], data: bytes | None, place: tuple[int, int]) 
 
 def _find_control(documents: Sequence[Records], question: str) -> _Control:
     """Return how the export names the control, what it labels, and its type."""
-    found: dict[str, Any] | None = None
+    control: dict[str, Any] | None = None
     options: set[str] = set()
     questions: dict[str, None] = {}
     for results in (results for document in documents for results in _all_results(document)):
@@ -311,11 +225,11 @@ def _find_control(documents: Sequence[Records], question: str) -> _Control:
         if question in answers:
             answer = answers[question]
             options |= {answer} if isinstance(answer, str) else set(answer)
-            found = found or next(result for result in results if question in read_results([result])[0])
-    if found is None:
+            control = control or next(result for result in results if question in read_results([result])[0])
+    if control is None:
         where = documents[0].name if documents else "The export"
         raise AnnotationError(f"{where} has no question {shorten(question)!r}. It has: {listed(list(questions))}.")
-    return _Control(question, str(found.get("to_name") or ""), found["type"], frozenset(options))
+    return _Control(question, str(control.get("to_name") or ""), control["type"], frozenset(options))
 
 
 def _all_results(document: Records) -> Iterator[list[Any]]:
@@ -327,21 +241,309 @@ def _all_results(document: Records) -> Iterator[list[Any]]:
                     yield results_of(entry, task, document.name)
 
 
-def _data(name: Any, found: tuple[Any, float]) -> dict[str, Any]:
-    """Return the data of a new task: its item, and how uncertain the label is, by which tasks can be sorted."""
-    priority = {PRIORITY: round(1 - found[1], _PLACES)} if math.isfinite(found[1]) else {}
-    return {"item": str(name), **priority}
+def _data(name: Any, found: tuple[Any, float], fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the data of a new task: its item, its fields, and how uncertain the label is, to sort tasks by it."""
+    own = {f"item_{key}" if key in ("item", _PRIORITY) else key: value for key, value in fields.items()}
+    priority = {_PRIORITY: round(1 - found[1], _PLACES)} if math.isfinite(found[1]) else {}
+    return {"item": str(name), **own, **priority}
 
 
 def _predictions(found: tuple[Any, float] | None, control: _Control, model_version: str) -> list[dict[str, Any]]:
     """Return one prediction, or none without a label."""
     if found is None or found[0] is None:
         return []
-    label, score = str(found[0]), float(found[1])
-    value = as_value(control.kind, label)
-    parts = label.split(_JOINT)
-    if control.kind == "choices" and label not in control.options and control.options.issuperset(parts):
-        value = {"choices": parts}
+    score = float(found[1])
+    if control.kind == "choices":
+        known = control.options
+        value: dict[str, Any] = {"choices": _choices_of(found[0], known, split=known.issuperset)}
+    elif isinstance(found[0], tuple) and control.kind == "taxonomy":
+        value = {"taxonomy": [path for choice in found[0] for path in as_value(control.kind, str(choice))["taxonomy"]]}
+    else:
+        value = as_value(control.kind, str(found[0]))
     result = {"from_name": control.from_name, "to_name": control.to_name, "type": control.kind, "value": value}
     rounded = round(score, _PLACES) if math.isfinite(score) else None
     return [{"model_version": model_version, "score": rounded, "result": [result]}]
+
+
+# ----------------------------------------------------------------------------------------------------
+# Labels back into Argilla, doccano, Labelbox and Prodigy, for the records and tasks that they came from.
+#
+# Each file has the form that the tool's own import takes (docs/formats.md says how to import it). The confidence is the
+# score, and ``manyhands_priority`` is 1 minus the confidence, so that the least certain items can be shown first.
+
+SUGGESTIONS = {  # name of the format, also of what is written -> file
+    "argilla": "argilla_suggestions.json",
+    "doccano": "doccano_labels.jsonl",
+    "labelbox": "labelbox_predictions.ndjson",
+    "prodigy": "prodigy_tasks.jsonl",
+}
+_PRIORITY = "manyhands_priority"
+Labels = Mapping[str, tuple[Any, float]]  # item -> its label, or a tuple of choices, and confidence
+_PLACES = 6  # decimals of a probability in text
+_OF_ONE_ANSWER = ("answer", "accept", "_timestamp", "_annotator_id", "_session_id", "versions", "sessions")
+
+
+def suggestions(kind: str, reading: Reading, paths: Sequence[Any], labels: Labels, model_version: str) -> bytes:
+    """Return labels in the form that a tool imports for its existing records or tasks."""
+    default = reading.columns["item"] in ("id", "doc_id", "_input_hash") or ", else " in reading.columns["item"]
+    item = None if default else reading.columns["item"]
+    entries = [
+        (labels[name], entry)
+        for document in _documents(paths, reading.encoding)
+        for name, entry in entries_with_items(document, kind, item)
+        if name is not None and name in labels
+    ]
+    rows = _WRITERS[kind](entries, reading.question, model_version)
+    if kind == "argilla":
+        return orjson.dumps(rows, option=orjson.OPT_INDENT_2)
+    return b"".join(orjson.dumps(row) + b"\n" for row in rows)
+
+
+def check_suggestions(kind: str, reading: Reading) -> None:
+    """Refuse what could not be written, before anything is computed."""
+    if reading.format != kind:
+        raise ParameterError(
+            f"{reading.source} is not an export of {kind}, so there are no records that labels could be attached to."
+        )
+    name, _, option = reading.question.rpartition("=")
+    if reading.question not in reading.questions and name in reading.questions:
+        raise ParameterError(
+            f"The labels are whether {shorten(option)!r} was chosen for {shorten(name)!r}, which {kind} cannot import "
+            f"as an answer to {shorten(name)!r}. Take all choices, with `question={name}` and `by_choice=True`, or "
+            f"write another format."
+        )
+
+
+def _documents(paths: Sequence[Any], encoding: str | None) -> Iterator[Document]:
+    """Yield the files of an export again."""
+    for path in paths:
+        document = open_document(path, encoding)
+        if not isinstance(document, Records | Folder):
+            raise AnnotationError(
+                f"{document.name} is a table, and labels are written onto the records of a JSON export. Export JSON."
+            )
+        yield document
+
+
+def _argilla(entries: list[tuple[tuple[Any, float], Entry]], question: str, version: str) -> list[Entry]:
+    """Return each record with a suggestion; its metadata are repeated, as an update replaces them."""
+    known = _argilla_values(entries, question)
+    found = {}
+    for (label, confidence), record in entries:
+        value = _as_answered(label, known)
+        score = _rounded(confidence)  # several choices have a score each
+        suggestion = {
+            "value": value,
+            "score": [score] * len(value) if isinstance(value, list) else score,
+            "agent": version,
+        }
+        if "fields" in record:
+            kept = {name: record[name] for name in ("id", "_server_id", "fields") if name in record}
+            new = kept | {
+                "metadata": {**_object(record.get("metadata")), _PRIORITY: _priority(confidence)},
+                "suggestions": {question: suggestion},
+            }
+        else:
+            new = {name: record[name] for name in record if not any(part in name for part in _NOT_RECORD)}
+            new |= {f"{question}.suggestion{end}": suggestion[key] for end, key in _FLAT.items()}
+            new[_PRIORITY] = _priority(confidence)
+        found[(as_text(record.get("id")), record.get("_server_id"))] = new
+    return list(found.values())
+
+
+_FLAT = {"": "value", ".score": "score", ".agent": "agent"}
+_NOT_RECORD = (".responses", ".suggestion", "_server_id", "status")
+
+
+def _argilla_values(entries: list[tuple[tuple[Any, float], Entry]], question: str) -> dict[str, Any]:
+    """Return the answers to a question as they came: text -> value, and lists where several choices are possible."""
+    known: dict[str, Any] = {}
+    for _, record in entries:
+        nested = (record.get("responses") or {}).get(question) if "fields" in record else None
+        given = [one.get("value") for one in nested or () if isinstance(one, dict)]
+        for value in given or record.get(f"{question}.responses") or ():
+            for one in value if isinstance(value, list) else [value]:
+                known[str(as_text(one))] = [one] if isinstance(value, list) else one
+    if not known:
+        raise AnnotationError(f"The export has no answers to {shorten(question)!r}, so nothing can be written back.")
+    return known
+
+
+def _as_answered(label: Any, known: Mapping[str, Any]) -> Any:
+    """Return a label as the annotators' answers have it: a number, a text, or a list of choices."""
+    if not isinstance(label, tuple) and str(label) in known:
+        return known[str(label)]
+    parts = _choices_of(label, known)
+    if all(isinstance(known.get(part), list) for part in parts):
+        return [known[part][0] for part in parts]
+    return str(label)
+
+
+def _doccano(entries: list[tuple[tuple[Any, float], Entry]], question: str, version: str) -> list[Entry]:
+    """Return each example once, with its id, data and label, the least certain first."""
+    given = [entry.get("label") or entry.get("labels") for _, entry in entries]
+    known = {str(one) for labels in given for one in (labels if isinstance(labels, list) else [labels])}
+    found: dict[Any, Entry] = {}
+    for (label, confidence), entry in entries:
+        number = as_text(entry.get("id", entry.get("doc_id"))) or ""
+        kept = {name: entry[name] for name in entry if name.lower() not in _OF_A_MEMBER}
+        parts = _choices_of(label, known)
+        own = {"label": parts, _PRIORITY: _priority(confidence)}
+        # In CSV files the id is text; the API of doccano takes a number.
+        found.setdefault(number, {"id": int(number) if number.isdecimal() else number} | kept | own)
+    return sorted(found.values(), key=lambda entry: -entry[_PRIORITY])
+
+
+_OF_A_MEMBER = ("id", "doc_id", "label", "labels", "annotations", "username", "comments", "annotation_approver")
+
+
+def _prodigy(entries: list[tuple[tuple[Any, float], Entry]], question: str, version: str) -> list[Entry]:
+    """Return each task once, with its hashes and the label chosen, the least certain first."""
+    found: dict[Any, Entry] = {}
+    for (label, confidence), entry in entries:
+        choice = "options" in entry or "accept" in entry
+        if not choice and entry.get("label") != question:
+            continue  # another question of the binary view
+        task = {name: entry[name] for name in entry if name not in _OF_ONE_ANSWER}
+        score = {"score": _rounded(confidence), _PRIORITY: _priority(confidence)}
+        task["meta"] = _object(entry.get("meta")) | score
+        if choice:
+            ids = {str(as_text(option.get("id"))): option.get("id") for option in entry.get("options") or ()}
+            parts = _choices_of(label, ids)
+            task["accept"] = [ids.get(part, part) for part in parts]
+        else:
+            task["answer"] = "accept" if str(label) == question else "reject"
+        found.setdefault(entry.get("_task_hash", entry.get("_input_hash")), task)
+    return sorted(found.values(), key=lambda task: -task["meta"][_PRIORITY])
+
+
+def _labelbox(entries: list[tuple[tuple[Any, float], Entry]], question: str, version: str) -> list[Entry]:
+    """Return a prediction for each data row, under the names that the ontology shows."""
+    name, several, options = shown_names([entry for _, entry in entries], question)
+    found: dict[Any, Entry] = {}
+    for (label, confidence), entry in entries:
+        row = entry.get("data_row")
+        row = row if isinstance(row, dict) else {"id": entry.get("DataRow ID"), "global_key": entry.get("Global Key")}
+        place = {"id": row["id"]} if row.get("id") else {"globalKey": row.get("global_key")}
+        parts = _choices_of(label, options)
+        answers = [{"name": options.get(part, part), "confidence": _rounded(confidence)} for part in parts]
+        answer: Any = answers if several else answers[0]
+        if not options:  # free text has no options
+            answer = str(label)
+        # The same id in every run: a second import replaces the prediction instead of adding another.
+        number = str(uuid5(NAMESPACE_URL, f"{version}/{place}/{name}"))
+        found.setdefault(number, {"uuid": number, "dataRow": place, "name": name, "answer": answer})
+    return list(found.values())
+
+
+_WRITERS: dict[str, Callable[[list[tuple[tuple[Any, float], Entry]], str, str], list[Entry]]] = {
+    "argilla": _argilla,
+    "doccano": _doccano,
+    "labelbox": _labelbox,
+    "prodigy": _prodigy,
+}
+
+
+def _choices_of(
+    label: Any, known: Container[str], *, split: Callable[[list[str]], bool] = lambda parts: True
+) -> list[str]:
+    """Return the choices that a label stands for: those of a tuple, or the parts of a combination if it may be split.
+
+    Examples
+    --------
+    >>> _choices_of(("a", "b + c"), []), _choices_of("a + b", ["a", "b"]), _choices_of("a + b", ["a + b"])
+    (['a', 'b + c'], ['a', 'b'], ['a + b'])
+    """
+    if isinstance(label, tuple):
+        return [str(choice) for choice in label]
+    text = str(label)
+    parts = text.split(JOINT)
+    return parts if text not in known and split(parts) else [text]
+
+
+def _object(value: Any) -> dict[str, Any]:
+    """Return an object; an empty one for anything else."""
+    return value if isinstance(value, dict) else {}
+
+
+def _rounded(confidence: float) -> float | None:
+    """Return a probability with six decimals; None if it is unknown."""
+    return round(float(confidence), _PLACES) if math.isfinite(confidence) else None
+
+
+def _priority(confidence: float) -> float:
+    """Return how much another look is needed: 1 minus the confidence."""
+    return round(1 - float(confidence), _PLACES) if math.isfinite(confidence) else 1.0
+
+
+# ----------------------------------------------------------------------------------------------------
+# Positions of members of JSON objects in a file, so that they can be written again byte for byte.
+#
+# Parsing a number and writing it again may change it, such as 1.10 or one with thirty digits. Quotes and brackets are
+# searched with NumPy, one piece of the file at a time; Python only visits those that matter.
+
+_PIECE = 1 << 20  # bytes searched at a time; the arrays of a piece take about twenty times as much
+_QUOTE, _END = b'"}'
+_KIND = np.zeros(256, np.int8)  # change of the depth by each byte, and 2 for a quote
+_KIND[np.frombuffer(b"{[", np.uint8)] = 1
+_KIND[np.frombuffer(b"}]", np.uint8)] = -1
+_KIND[_QUOTE] = 2
+_VALUE = re.compile(rb'\s*:\s*("[^"]*"|[^\s,{}\[\]"]+)?')
+
+
+def raw_members(content: bytes, keys: Sequence[str]) -> Iterator[dict[str, bytes]]:
+    """Yield the bytes of some members of each object.
+
+    Examples
+    --------
+    >>> list(raw_members(b'[{"id": 1.10, "in": {"id": 2}}, {}]', ["id"]))
+    [{'id': b'1.10'}, {}]
+    """
+    level = 2 if content.lstrip()[:1] == b"[" else 1
+    plain = content.replace(rb"\\", b"..").replace(rb"\"", b"..") if b"\\" in content else content
+    names = {f'"{key}"'.encode(): key for key in keys}
+    members: dict[str, bytes] = {}
+    key, begun = "", -1  # the member whose list or object is open, and its first byte
+    for at, depth in _marks(plain, level, {name[1] for name in names}):
+        mark = plain[at]
+        if mark == _QUOTE:
+            end = plain.index(b'"', at + 1) + 1
+            value = _VALUE.match(plain, end) if plain[at:end] in names else None
+            if value is not None:
+                key, begun = names[plain[at:end]], -1 if value[1] else value.end()
+                if value[1]:
+                    members[key] = content[value.start(1) : value.end(1)]
+        elif depth == level and mark in b"{[":
+            members = {}
+        elif depth == level:
+            if begun >= 0:
+                members[key], begun = content[begun : at + 1], -1
+        elif mark == _END:
+            yield members
+
+
+def _marks(plain: bytes, level: int, initials: set[int]) -> Iterator[tuple[int, int]]:
+    """Yield where objects of a level begin and end, where their values end, and where texts that may be keys begin.
+
+    Each has the depth there: inside an opening bracket, and outside a closing one.
+    """
+    codes = np.frombuffer(plain, np.uint8)
+    may_begin = np.isin(np.arange(256), list(initials))
+    depth_before = n_quotes = 0
+    for first in range(0, len(codes), _PIECE):
+        kind = _KIND[codes[first : first + _PIECE]]
+        at = np.flatnonzero(kind != 0)
+        kind = kind[at]
+        is_quote = kind == _KIND[_QUOTE]
+        quotes = n_quotes + np.cumsum(is_quote)
+        in_text = (quotes & 1).astype(bool)
+        change = np.where(is_quote | in_text, 0, kind)
+        depth = depth_before + np.cumsum(change, dtype=np.int64)
+        if len(at):
+            n_quotes, depth_before = int(quotes[-1]), int(depth[-1])
+        at += first
+        is_key = is_quote & in_text & (depth == level)
+        is_key[is_key] = may_begin[codes[at[is_key] + 1]]
+        is_edge = (change != 0) & (depth == level) | (change < 0) & (depth == level - 1)
+        wanted = is_key | is_edge
+        yield from zip(at[wanted].tolist(), depth[wanted].tolist())

@@ -1,0 +1,1 @@
+"""What every other package builds on: arrays, codes of ids, seeds, progress, memory, files within limits and whole."""
