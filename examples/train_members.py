@@ -9,30 +9,32 @@ import sys
 from datetime import timedelta
 
 import numpy as np
-import torch
 import torch.distributed as dist
 
 import manyhands as mh
 from manyhands._core.writing import write_files
 
+BLOCK = 2**20  # bytes of one value: the store takes a few megabytes
+
 
 def train(folder, members=2):
     """Train the members rank, rank + n_processes, ...: the result is the same for any number of processes."""
-    several = "RANK" in os.environ  # set by torchrun and by Spark's TorchDistributor
-    if several:
-        dist.init_process_group("gloo", timeout=timedelta(days=1))  # of waiting for the slowest rank
-    rank, n_processes = (dist.get_rank(), dist.get_world_size()) if several else (0, 1)
+    store, rank, n_processes = dist.HashStore(), 0, 1
+    if "RANK" in os.environ:  # set by torchrun and by Spark's TorchDistributor
+        store, rank, n_processes = next(dist.rendezvous("env://"))
+    store.set_timeout(timedelta(days=1))  # of waiting for the slowest rank
     data = mh.datasets.make_blobs(400, 20, n_features=8, random_state=0)  # your own data, the same on every rank
-    posteriors = torch.zeros(members, 400, len(data.annotations.classes), dtype=torch.float64)
+    shape = (data.annotations.n_items, data.annotations.n_classes)
+    starts = range(0, 8 * shape[0] * shape[1], BLOCK)  # 8 bytes a value
     for member in range(rank, members, n_processes):
         method = mh.classifiers.CrowdLayer(max_epochs=10, random_state=member)
-        posteriors[member] = torch.from_numpy(method.fit(data.X, data.annotations, verbose=0).posterior_)
-    if several:
-        dist.reduce(posteriors, dst=0)  # every member is zero on all ranks but one, so the sum is exact
-        dist.barrier()  # a rank that ends while another one still reads from it would be aborted
-        dist.destroy_process_group()
+        posterior = method.fit(data.X, data.annotations, verbose=0).posterior_.tobytes()
+        for start in starts:
+            store.set(f"{member}/{start}", posterior[start : start + BLOCK])
     if rank == 0:
-        np.save(content := io.BytesIO(), posteriors.mean(0).numpy())
+        received = [b"".join(store.get(f"{member}/{start}") for start in starts) for member in range(members)]
+        mean = np.mean([np.frombuffer(posterior).reshape(shape) for posterior in received], axis=0)
+        np.save(content := io.BytesIO(), mean)
         write_files(folder, {"posterior.npy": content.getvalue()}, force=True)
         print(f"mean posterior of {members} members (processes: {n_processes}): {folder}/posterior.npy")
 
