@@ -2,6 +2,7 @@
 
 import ast
 import os
+import re
 import subprocess
 import sys
 from importlib import import_module
@@ -311,6 +312,38 @@ def test_only_the_command_line_prints(trees):
         if part_of(path) != "cli"
     ]
     assert not wrong
+
+
+_OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*(?![\w:-])")  # not a variable of a style sheet
+OWN_COMMAND_LINE = {"spark/job.py", "reproduce/workflow.py"}  # the latter composes the command that made a figure
+
+
+def test_only_the_command_line_names_options(trees):
+    """Sentences of the library name parameters; an option stands there in a whole command alone, to be copied."""
+    wrong = [
+        f"{shown(path)}:{node.lineno}: {text}"
+        for path, tree in trees.items()
+        if part_of(path) != "cli" and shown(path) not in OWN_COMMAND_LINE
+        for node, text in _texts(tree)
+        if _OPTION.search(text) and not re.search(r"manyhands [a-z]|pip install", text)
+    ]
+    assert not wrong
+
+
+def _texts(tree):
+    """Every string of a file that is not a docstring, parts of an f-string together."""
+    documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    inside = {id(node.body[0].value) for node in ast.walk(tree) if isinstance(node, documented) and _has_docstring(node)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            inside |= {id(part) for part in node.values}
+            yield node, "".join(part.value for part in node.values if isinstance(part, ast.Constant))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inside:
+            yield node, node.value
+
+
+def _has_docstring(node):
+    return ast.get_docstring(node, clean=False) is not None
 
 
 def test_every_file_says_what_it_is(trees):

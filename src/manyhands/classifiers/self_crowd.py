@@ -457,7 +457,7 @@ class SelfCrowd(CrowdClassifier):
         selection: str = "balanced",
         quota: str = "pool",
         rounds: int = 14,  # Section 3.2
-        per_round: float = 0.018,  # Section 3.2: 10,000 of the 564,530 pairs without a label
+        per_round: float = 0.018,  # Section 3.2: 10,000, as a share of the augmented LabelMe (see the docstring)
         round_patience: int | None = None,
         pseudo_weight: float = 1.0,
         warm_start: bool = False,

@@ -134,9 +134,11 @@ def reproduce(
     if listed:
         _list(form)
         return
+    if not tables:
+        raise ParameterError("Name a table; manyhands reproduce --list shows them all.")
     options = RunOptions(out, quick, seeds, only or (), jobs, retry, show_only, device)
     with measuring(quiet or form != _FORMATS[0]):
-        pages = reproduce_tables(tables or [], options, plot=plot, force=force)
+        pages = reproduce_tables(tables, options, plot=plot, force=force)
     _print(pages, form, quiet)
     require_results(pages)
 

@@ -69,7 +69,7 @@ def reproduce_tables(
 ) -> list[Page]:
     """Measure the cells of papers' tables that have no result row yet, and return all figures."""
     if not names:
-        raise ParameterError("Name a table; manyhands reproduce --list shows them all.")
+        raise ParameterError("Name a table; `manyhands.reproduce.table_names()` lists them all.")
     whole = {name: load_table(name) for name in dict.fromkeys(names)}
     tables = {name: narrowed(table, options.only) for name, table in whole.items()}
     figures = _figure_files(list(tables.values()), options) if plot else {}

@@ -506,7 +506,7 @@ def _with_vote(run: Run) -> Panel | None:
         )
         if table
         else (),
-        ("--compare fits and ranks all other methods too.",),
+        ("manyhands aggregate EXPORT --compare fits and ranks all other methods too.",),
         {"n_overruled": len(overruled)},
     )
 
