@@ -115,7 +115,7 @@ _MAX_PAIRS = 500_000  # pairs of labels used at most: a twentieth of the time of
 _MAX_CELLS = 4_000_000  # pairs of workers that are counted in a table; more are sorted
 _SCREEN = 2.0  # log-likelihood ratio of a candidate; below the thresholds, because its p_i is rough
 _SCREEN_SHARE = 0.5  # of the threshold of a crowd with many pairs
-_SCREEN_RATES = (0.6, 0.7, 0.8, 0.9, 0.97)  # values of c
+_SCREEN_RATES = (0.6, 0.7, 0.8, 0.9, 0.97)  # values of c: a coarse grid of `_RATES`, as a screen needs no better one
 _LEAST = 0.01  # p_i is at least this, and 1 - p_i: bounds the evidence of one item
 
 
@@ -294,16 +294,9 @@ def _normalised(weight: Array) -> Array:
 
 
 class _Crowd:
-    """A fit in which each group is one vote, and what follows for single workers.
+    """A fit in which each group is one vote, and the confusion matrices of the candidates, without their group.
 
-    Parameters
-    ----------
-    pairs : LabelPairs
-        The labels.
-    group : ndarray of shape (n_workers,)
-        A number of the group for each worker.
-    candidates : ndarray of shape (n_candidates,)
-        Workers whose confusion matrices are estimated from the truth without their group.
+    Shapes: group (n_workers,); candidates (n_candidates,).
     """
 
     def __init__(self, pairs: LabelPairs, group: Codes, candidates: Codes) -> None:

@@ -85,6 +85,8 @@ def solve_positive(vector: Array, matrix: Array) -> Array:
 # ----------------------------------------------------------------------------------------------------
 # The model: base, tilts and spam, and their M step.
 
+# Chosen by held-out labels and simulated crowds (docs/results/notes/ordinal-tried.md).
+
 N_TILTS = 4  # features of a pair of grades; see above
 AGREEMENT_WEIGHT = 0.25  # of the feature [l = t]: its tilt has a quarter of the prior standard deviation of the others
 SPAM_LABELS, OTHER_LABELS = 0.5, 4.5  # pseudo-labels of a worker that are spam, and that are not

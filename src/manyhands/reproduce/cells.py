@@ -279,8 +279,8 @@ def _worker_accuracy(part: Part) -> dict[str, float]:
 
 _HELDOUT_REGRESSION = "heldout-regression"  # after a representation learner: held-out items choose C and the setting
 _NONE = "none"
-_QUICK_EPOCHS = 3
-_QUICK_SETTINGS = 2
+_QUICK_EPOCHS = 3  # of a quick run, which only tests that everything works
+_QUICK_SETTINGS = 2  # the same
 _RANDOM_RESTARTS_ONLY = ("Raykar", "DifficultyEM", "FixedDifficultyEM")  # classes that are random for n_init > 1 only
 
 
@@ -849,9 +849,9 @@ def check_table(table: Table) -> None:
 
 
 LOWER_IS_BETTER = frozenset({"log_loss", "ece", "fit_seconds", "expertise_error", "difficulty_error"})
-_QUICK_SEEDS = 2
+_QUICK_SEEDS = 2  # the smallest number with a spread
 _QUICK_OFFSET = 500_000  # from the seeds of a table to those of its quick runs, which so see other data
-_QUICK_FOLDS = 2
+_QUICK_FOLDS = 2  # the smallest number
 
 
 @dataclass(frozen=True)

@@ -121,7 +121,7 @@ def _describe_pair(pair: Pair) -> dict[str, Any]:
 # A page of figures as tables and sentences to read: columns and lines, notes, significant differences, failures.
 
 COLUMNS = ("data set", "method", "measured", "published", "verdict", "seeds")
-_SIGNIFICANT = 0.05
+_SIGNIFICANT = 0.05  # level of the tests, after correction for their number
 _MOST_PAIRS = 20
 _NO_TRUTH = "No fit, early stopping or choice of settings uses ground truth: held-out labels of workers decide."
 _WITH_TRUTH = "As in the paper, settings are chosen by the truth of validation items, which a real crowd does not have."

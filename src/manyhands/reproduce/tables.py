@@ -276,9 +276,9 @@ class Picture:
 
 STAGES = ("aggregator__", "classifier__")  # prefixes of the parameters of both stages of two-stage
 FEATURES = ("raw", "standardised")
-FIRST_SEED = 1000
-QUICK_ITEMS = 80
-CHOOSE_FOLDS = 5
+FIRST_SEED = 1000  # of a table that names none; any number serves, and rows that are stored have it
+QUICK_ITEMS = 80  # of a quick run, which only tests that everything works
+CHOOSE_FOLDS = 5  # in which settings are compared; scikit-learn's number
 
 
 @dataclass(frozen=True)

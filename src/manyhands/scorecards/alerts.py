@@ -174,6 +174,8 @@ def sum_scores(loo: LeaveOneOut, columns: list[Array], weight: Array) -> Scores:
 # badly as theirs with a probability of less than `FALSE_ALARM`. Workers of the first group more than `OUTLIER` standard
 # deviations below its mean are not typical of it; they are clearly below the crowd, too.
 
+# Chosen on the development seeds of benchmarks/alerts.py; docs/results/notes/alerts-tried.md has what else was tried.
+
 SKILL_FALSE_ALARM = 0.005  # probability that a worker of the crowd is below it, for each worker
 LATE_FALSE_ALARM = 0.001  # the same for the second half of their labels alone
 OUTLIER = 2.0  # standard deviations below the crowd's mean from which a worker is not typical of the crowd

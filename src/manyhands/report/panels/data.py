@@ -38,7 +38,7 @@ from manyhands.report.wording import counted, interval, percent, quoted, visible
 # The panel of inter-annotator agreement: overall, by class, by pair of workers.
 
 _ClassAlpha = tuple[str, float, float, float, int]  # class, alpha, its interval, number of labels
-_N_BOOTSTRAP = 200
+_N_BOOTSTRAP = 200  # resamples of an interval: fewer than `agree` takes, since a page has many intervals
 _MIN_SHARED = 5  # items that two workers must share
 _MOST_IN_MAP = 16  # workers in the heat map
 _MOST_CLASSES = 12  # in the picture

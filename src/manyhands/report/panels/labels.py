@@ -22,8 +22,8 @@ from manyhands.trust.machines import ALL, HUMANS, EffectiveVotes, effective_vote
 # Panels of certainty: the posterior of the labels, and its calibration.
 
 SURE = 0.9  # posterior from which a label counts as sure
-_THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
-_N_BINS = 10
+_THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)  # of confidence, from that of a tie between two classes
+_N_BINS = 10  # of confidence, the usual number; with it bins are a tenth wide
 _CLEAR = 0.02  # excess of the posterior over the accuracy that is worth a warning
 _CONFIDENCE_COLUMNS = (
     "posterior",
@@ -448,7 +448,7 @@ def _examples(run: Run, k: int, c: int) -> list[str]:
 # The panel of methods: how far the labels depend on the method.
 
 _MOST_CHANGED_ITEMS = 50
-_Z = 1.959963984540054
+_Z = 1.959963984540054  # 97.5th percentile of the normal distribution: half of a 95% interval
 _HOW_TO_READ_RANKS = (
     "Dots show how far the mean log likelihood of held-out labels is below that of the best method, with 95% intervals "
     "over folds; a method whose interval reaches 0 is not shown to be worse."
@@ -627,7 +627,7 @@ def _agreement_map(matrix: Array, names: Sequence[str]) -> Picture:
 # ----------------------------------------------------------------------------------------------------
 # Panels of trust: what the answers of an expert allow to say, and what votes of workers who err together are worth.
 
-_N_BOOTSTRAP = 100
+_N_BOOTSTRAP = 100  # resamples of an interval: fewer than `agree` takes, since a page has many intervals
 _MOST_ROWS = 100
 _MOST_IN_CHART = 24
 _ACCURACY = ("items labelled", "answers", "share right", "95% interval")
