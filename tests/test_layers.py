@@ -333,17 +333,14 @@ def test_only_the_command_line_names_options(trees):
 def _texts(tree):
     """Every string of a file that is not a docstring, parts of an f-string together."""
     documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
-    inside = {id(node.body[0].value) for node in ast.walk(tree) if isinstance(node, documented) and _has_docstring(node)}
+    nodes = [node for node in ast.walk(tree) if isinstance(node, documented)]
+    inside = {id(node.body[0].value) for node in nodes if ast.get_docstring(node, clean=False) is not None}
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr):
             inside |= {id(part) for part in node.values}
             yield node, "".join(part.value for part in node.values if isinstance(part, ast.Constant))
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inside:
             yield node, node.value
-
-
-def _has_docstring(node):
-    return ast.get_docstring(node, clean=False) is not None
 
 
 def test_every_file_says_what_it_is(trees):

@@ -22,7 +22,7 @@ from unicodedata import normalize
 import numpy as np
 import numpy.typing as npt
 
-from manyhands._core.arrays import Array
+from manyhands._core.arrays import Array, Codes
 from manyhands._core.neighbours import Counts
 from manyhands.annotations import Annotations
 from manyhands.exceptions import ParameterError, UnorderedClassesError
@@ -135,7 +135,6 @@ def share_out(total: int, weight: npt.ArrayLike, available: npt.ArrayLike | None
 # ----------------------------------------------------------------------------------------------------
 # The order of classes: given, by numbers, or by the words of a known scale; the numbers that grades stand for.
 
-Codes = npt.NDArray[np.int64]
 
 # Words of usual rating scales, from low to high; words of one entry mean the same.
 KNOWN_SCALES: tuple[tuple[tuple[str, ...], ...], ...] = (

@@ -9,4 +9,6 @@ import numpy.typing as npt
 
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
+Codes = npt.NDArray[np.int64]  # in computations; `encoding.Codes` are those of annotations
+Indices = npt.NDArray[np.intp]  # of rows
 AnyArray = npt.NDArray[Any]  # values of the caller: features, classes, ids

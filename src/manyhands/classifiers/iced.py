@@ -33,8 +33,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from manyhands._core.arrays import Array
-from manyhands._core.neighbours import nearest, nearest_others
+from manyhands._core.arrays import Array, Indices
+from manyhands._core.neighbours import Points, nearest, nearest_others
 from manyhands._core.randomness import Seed
 from manyhands.annotations import Annotations
 from manyhands.classes import up_to_largest
@@ -342,8 +342,6 @@ def log_class_shares(posterior: Array) -> Array:
 #     labels of z'  by the labels of the k nearest real items
 #     Q             decoder, pre-trained, that maps z' to the space of the features
 
-Points = npt.NDArray[np.float32]  # (n, n_dimensions)
-Indices = npt.NDArray[np.intp]
 # Per class, and of the real items among which neighbours are searched; of more items a random subset is taken. The
 # search compares all pairs: 25 million distances for this many (ours; the paper has at most 3,080 items).
 MAX_CANDIDATES = 5_000

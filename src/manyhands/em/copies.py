@@ -29,10 +29,9 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from manyhands._core import elementary
-from manyhands._core.arrays import Array, Mask
+from manyhands._core.arrays import Array, Codes, Mask
 from manyhands.annotations import Annotations
 from manyhands.em.collusion import (
     MIN_LABELS,
@@ -47,8 +46,6 @@ from manyhands.em.confusion_em import fit_confusion_em
 from manyhands.em.kernels import are_small_tables, sums_by
 from manyhands.em.pooled_noise import PooledNoise
 from manyhands.em.priors import EstimatedPrior
-
-Codes = npt.NDArray[np.int64]
 
 # ----------------------------------------------------------------------------------------------------
 # Groups of copies, and the labels that count.

@@ -24,6 +24,7 @@ import numpy.typing as npt
 import polars as pl
 
 from manyhands._core import elementary
+from manyhands._core.encoding import Codes
 from manyhands.em.kernels import thread_count
 from manyhands.exceptions import AnnotationError, ParameterError
 from manyhands.io.documents import Table
@@ -568,7 +569,6 @@ def find_seconds(
 # ----------------------------------------------------------------------------------------------------
 # Columns of text as integer codes, fast for long tables.
 
-Codes = npt.NDArray[np.int32]
 _columns = elementary.load("_columns")
 # Python draws it for each process, so that no file can be made whose texts all have the same hash.
 _SEED = (hash("manyhands") | 1) % 2**64

@@ -706,7 +706,6 @@ _MERGE = "merge:"
 _ONE_IN = 20_000
 MOST_LABELS = 5  # labels of a stray class, however large the crowd: a typing error is rarely made more often
 _MOST_OF_ALL = 1_000  # if more than 1 label in this number would be stray, rare classes are common: none is stray
-Codes = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from manyhands._core.arrays import Array
+from manyhands._core.arrays import Array, Codes
 from manyhands._core.encoding import Values, as_column, as_ids, is_missing, refuse_repeats
 from manyhands._core.spelling import suggest
 from manyhands.annotations import Annotations
@@ -22,8 +22,6 @@ from manyhands.classes import imbalance
 from manyhands.em.decisions import TIE_DIGITS, pick_classes
 from manyhands.exceptions import AlignmentError, AnnotationError, ParameterError
 from manyhands.validation import Number, check_known, check_parameters
-
-Codes = npt.NDArray[np.int64]
 
 
 def accuracy(y_true: Any, y_pred: Any) -> float:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from manyhands._core.arrays import Array
+from manyhands._core.arrays import Array, Codes
 from manyhands.aggregation.base import Aggregator
 from manyhands.annotations import Annotations
 from manyhands.exceptions import LimitError
@@ -25,8 +25,6 @@ from manyhands.report.drawing import Picture
 from manyhands.report.wording import names, visible
 from manyhands.scorecards import Scorecards
 from manyhands.trust.answers import Answers
-
-Codes = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -23,12 +23,11 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import nn
 
 from manyhands import registry
-from manyhands._core.arrays import Array
+from manyhands._core.arrays import Array, Indices
 from manyhands._core.randomness import Seed
 from manyhands.annotations import Annotations
 from manyhands.classifiers.base import CrowdClassifier, FeatureMethod
@@ -454,7 +453,6 @@ class NeuCrowd(_EmbeddingMethod):
 # r are the (soft) classes of the items, and s^2 is the variance of all columns of e together, so that one C means the
 # same whatever the number and the scale of the columns.
 
-Indices = npt.NDArray[np.intp]
 GRIDS = {  # values of C
     "decades": (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3, 1e4),  # "ranging from 1e-4 to 1e4"
     "fine": (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0),  # ours: half decades around the values that were chosen

@@ -29,7 +29,7 @@ from manyhands._core.arrays import Array, Mask
 from manyhands.annotations import Annotations
 from manyhands.em.collusion import collapse_groups
 from manyhands.em.copies import Copies
-from manyhands.em.e_step import posterior_given
+from manyhands.em.e_step import Gold, posterior_given
 from manyhands.em.kernels import sums_by, vote_share
 from manyhands.em.noise import safe_log
 from manyhands.em.pooled_noise import sum_last
@@ -43,7 +43,6 @@ from manyhands.heldout import worker_confusions
 # No worker is evaluated by their own labels. Gold takes precedence. A label on an item that neither gold nor another
 # worker labels cannot be checked and has weight 0.
 
-Gold = npt.NDArray[np.int32] | None
 DOUBT = 0.02  # weight of the uniform distribution in every posterior except gold, because posteriors are overconfident
 
 

@@ -11,9 +11,8 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from manyhands._core.arrays import Array
+from manyhands._core.arrays import Array, Codes
 from manyhands.aggregation.base import Aggregator
 from manyhands.aggregation.tempering import CROWD_POWER
 from manyhands.annotations import Annotations
@@ -572,7 +571,6 @@ def _by_class(
 
 MIN_FOR_KINDS = 20  # answers from which on a kind other than plain may be chosen
 N_FOLDS, N_REPEATS = 5, 2  # of the cross-fitting of the answers
-Codes = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from manyhands._core.arrays import Array, Mask
+from manyhands._core.arrays import Array, Codes, Mask
 from manyhands.aggregation.base import Aggregator
 from manyhands.em.decisions import TIE_DIGITS
 from manyhands.exceptions import AnnotationError, ParameterError
@@ -43,7 +43,6 @@ _ROUNDING = 1e-9  # of a share times a count, before floor and ceil: 0.29 * 100 
 _SHARE = r"(\d+(?:\.\d+)?)\s*%"
 _GUARANTEE = re.compile(rf"\s*error\s*<=?\s*{_SHARE}\s*(?:at|with)\s*{_SHARE}\s*", re.IGNORECASE)
 SHARES: dict[str, Constraint] = {"error": Number(above=0, most=0.9999), "confidence": Number(above=0, most=0.9999)}
-Codes = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from manyhands._core.arrays import Codes
 from manyhands.aggregation.base import Aggregator
 from manyhands.annotations import Annotations
 from manyhands.exceptions import AnnotationError, ParameterError
@@ -30,8 +30,6 @@ from manyhands.validation import Constraint, Number, RandomState, check_annotati
 
 _MIN_OF_STRATUM = 2  # items of a contested stratum that has them, however small its share
 _CONSTRAINTS: dict[str, Constraint] = {"n": Number(whole=True, least=1), "random_state": RandomState()}
-
-Codes = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manyhands import registry
-from manyhands._core.arrays import Array
+from manyhands._core.arrays import Array, Codes
 from manyhands._core.progress import report
 from manyhands.aggregation.base import Aggregator, Inference
 from manyhands.aggregation.tempering import CROWD_POWER
@@ -48,7 +48,6 @@ KINDS = ("plain", "classwise", "map")
 FLOOR, SHARE_FLOOR = 1e-3, 0.05  # added to probabilities and to vote shares before the logarithm
 SCALE_SD, SHIFT_SD, VOTE_SD, CLASS_SD, TABLE_SD = 0.6, 0.5, 0.5, 0.5, 1.0  # the first of log scale
 MAX_ITER = 300  # of L-BFGS, as a bound; the objective is smooth and has few parameters
-Codes = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

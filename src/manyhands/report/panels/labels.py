@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from manyhands._core.arrays import Array
+from manyhands._core.arrays import Array, Codes
 from manyhands.exceptions import ManyhandsError
 from manyhands.metrics.vote_patterns import wilson
 from manyhands.report.drawing import Dot, Picture, columns, dots, heat_map, lines, ticks
-from manyhands.report.run import Bar, Codes, ComparedMethods, Notice, Panel, Run, Table, chips, cut, item_texts
+from manyhands.report.run import Bar, ComparedMethods, Notice, Panel, Run, Table, chips, cut, item_texts
 from manyhands.report.wording import counted, interval, percent, quoted, share_that, visible
 from manyhands.scorecards import ACCUSATIONS
 from manyhands.trust.calibration import answers_for

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from manyhands import metrics
+from manyhands._core.arrays import Codes
 from manyhands.exceptions import AlignmentError
 from manyhands.report.drawing import Picture, lines
 from manyhands.report.panels.workers import without_flagged_sentence
-from manyhands.report.run import SEVERITIES, Bar, Codes, Notice, Panel, Run, Table, chips, cut
+from manyhands.report.run import SEVERITIES, Bar, Notice, Panel, Run, Table, chips, cut
 from manyhands.report.wording import accusation, counted, joined, names, percent, share_that, visible
 from manyhands.scorecards import ACCUSATIONS
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from manyhands._core.arrays import Array
+from manyhands._core.arrays import Array, Codes
 from manyhands.metrics.position_bias import PositionBias
 from manyhands.report.drawing import Dot, Picture, Point, dots, heat_map, lines, scatter
-from manyhands.report.run import Codes, Notice, Panel, Run, Table, cut, dated, day_names, pace
+from manyhands.report.run import Notice, Panel, Run, Table, cut, dated, day_names, pace
 from manyhands.report.wording import accusation, counted, interval, joined, percent, visible
 from manyhands.scorecards import ACCUSATIONS, Scorecards
 from manyhands.trust.machines import benjamini_yekutieli
