@@ -208,7 +208,7 @@ class Annotations:
         built = cls.from_codes(codes, ids)
         if duplicates == "all" or not has_repeats(built.item, built.worker):
             return built
-        codes = tuple(encode(column, *known)[0] for column, *known in zip(columns.values(), ids, ROLES))  # were sorted
+        codes = tuple(encode(column, *form)[0] for column, *form in zip(columns.values(), ids, ROLES))  # were sorted
         if duplicates == "share":
             return cls._from_weighted(codes, ids, np.ones(len(codes[0])), duplicates)
         (item, worker, label), note = drop_repeats(codes, ids, duplicates)
@@ -704,9 +704,9 @@ class Annotations:
 
     def _with(self, *codes: npt.NDArray[Any], weight: npt.NDArray[np.float64] | None = None) -> Annotations:
         """The same items, workers and classes with other triples."""
-        known = {name: vars(self)[name] for name in ("sorting_order",) if name in vars(self)}
+        cached = {name: vars(self)[name] for name in ("sorting_order",) if name in vars(self)}
         ids = self.item_ids, self.worker_ids, self.classes
-        return Annotations.from_codes(codes, ids, weight=weight, **known).marked_like(self)
+        return Annotations.from_codes(codes, ids, weight=weight, **cached).marked_like(self)
 
     def with_sorted_items(self) -> Annotations:
         """Return the same labels with the items in the order of their sorted ids, in which all fits run.

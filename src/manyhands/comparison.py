@@ -268,11 +268,11 @@ def item_folds(
         rest = np.setdiff1d(np.arange(annotations.n_items), heldout)
         if annotations.n_labels[rest].any():
             kept = set(annotations.item_ids[rest].tolist()) if gold else set()
-            known = {item: value for item, value in gold.items() if item in kept}
+            gold_of_items = {item: value for item, value in gold.items() if item in kept}
             training, test = _subset(rows, rest, frame), _subset(rows, heldout, frame)
             items = annotations.item_ids[heldout].tolist()
             hidden = {row: gold[item] for row, item in enumerate(items) if item in gold}
-            yield Fold((training, annotations[rest]), (test, annotations[heldout]), known, hidden)
+            yield Fold((training, annotations[rest]), (test, annotations[heldout]), gold_of_items, hidden)
 
 
 def _subset(rows: Rows, index: Index, frame: Any) -> Any:
@@ -409,14 +409,14 @@ def _score(estimator: Any, fold: Fold, seed: int) -> tuple[float, str]:
 
 def _mean_with_gold(model: Any, fold: Fold) -> float:
     """Return the mean over held-out labels and gold classes, whose likelihood is p(k | x)."""
-    n_labels, known = fold.heldout[-1].n_annotations, fold.heldout_gold
+    n_labels, heldout_gold = fold.heldout[-1].n_annotations, fold.heldout_gold
     total = float(model.score(*fold.heldout)) * n_labels if n_labels else 0.0
-    if known:
+    if heldout_gold:
         classes = model.classes_.tolist()
-        column = [classes.index(value) for value in known.values()]
-        proba = model.predict_proba(fold.heldout[0])[list(known), column]
+        column = [classes.index(value) for value in heldout_gold.values()]
+        proba = model.predict_proba(fold.heldout[0])[list(heldout_gold), column]
         total += float(np.log((proba + 0.01 / len(classes)) / 1.01).sum())  # smoothed as the truth is in `score`
-    return total / (n_labels + len(known))
+    return total / (n_labels + len(heldout_gold))
 
 
 def _gold_arguments(model: Any, gold: Mapping[Any, Any]) -> dict[str, Any]:

@@ -247,8 +247,8 @@ def _nested(value: Any) -> dict[str, Any]:
     return {}
 
 
-def _suggestion(name: str, known: list[str]) -> str:
-    return did_you_mean(name, known) or f" It has: {', '.join(known)}."
+def _suggestion(name: str, names: list[str]) -> str:
+    return did_you_mean(name, names) or f" It has: {', '.join(names)}."
 
 
 # ----------------------------------------------------------------------------------------------------

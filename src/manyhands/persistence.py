@@ -257,7 +257,7 @@ def _check_result(name: str, array: npt.NDArray[Any], lengths: list[tuple[int, .
     """Refuse an array of another type or shape than it must have, and values that no fit gives."""
     whole = name in _WHOLE
     fits = array.ndim == len(lengths) and array.dtype.kind == ("i" if whole else "f")
-    if not fits or any(length is not None and length != (found,) for found, length in zip(array.shape, lengths)):
+    if not fits or any(length is not None and length != (actual,) for actual, length in zip(array.shape, lengths)):
         description = ", ".join("any" if length is None else str(*length) for length in lengths)
         kind = "whole numbers" if whole else "floats"
         raise ValueError(f"{name} is {array.dtype} of shape {array.shape}, not {kind} of ({description})")
@@ -306,9 +306,9 @@ def array(description: dict[str, Any], *, repeats: bool = False) -> npt.NDArray[
     is_unique = repeats or len(set(values)) == len(values)
     if dtype.kind not in "biufUO" or len(values) * dtype.itemsize > _MAX_BYTES or not is_unique:
         raise ValueError("its classes or workers are not of the stated type, or occur twice")
-    found = np.empty(len(values), dtype)
-    found[:] = values
-    return found
+    restored = np.empty(len(values), dtype)
+    restored[:] = values
+    return restored
 
 
 def row_shape(description: Any) -> tuple[int, ...]:
@@ -320,12 +320,12 @@ def row_shape(description: Any) -> tuple[int, ...]:
 
 def features(row_shape: tuple[int, ...], names: Any) -> dict[str, Any]:
     """Return the fitted attributes about the columns of X."""
-    found: dict[str, Any] = {"n_features_in_": row_shape[0]} if len(row_shape) == 1 else {}
+    attributes: dict[str, Any] = {"n_features_in_": row_shape[0]} if len(row_shape) == 1 else {}
     if names is None:
-        return found
+        return attributes
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names) or (len(names),) != row_shape:
         raise ValueError("its feature names are not one text for each column")
-    return found | {"feature_names_in_": np.array(names, object)}
+    return attributes | {"feature_names_in_": np.array(names, object)}
 
 
 def history(description: Any) -> list[dict[str, Any]]:
@@ -456,16 +456,16 @@ def _check_own_arrays(model: Any) -> None:
     lengths = {"items": annotations.n_items, "workers": annotations.n_workers, "classes": annotations.n_classes}
     lengths["all"] = annotations.n_workers + 1
     for name, axes in _AGGREGATOR_SHAPES.items():
-        found = vars(model).get(name)
-        if found is None:
+        value = vars(model).get(name)
+        if value is None:
             continue
         shape = tuple(lengths[axis] for axis in axes)
         dtype = bool if name == "collusion_group_" else np.float64
-        if not isinstance(found, np.ndarray) or found.shape != shape or found.dtype != dtype:
+        if not isinstance(value, np.ndarray) or value.shape != shape or value.dtype != dtype:
             raise ValueError(f"{name} is not an array of {np.dtype(dtype)} of shape {shape}")
-        if not (np.isfinite(found) | (np.isneginf(found) & (name in _MAY_BE_MINUS_INFINITY))).all():
+        if not (np.isfinite(value) | (np.isneginf(value) & (name in _MAY_BE_MINUS_INFINITY))).all():
             raise ValueError(f"{name} has numbers that are not finite")
-        if name in _SHARES and found.size and (found.min() < -_ROUNDING or found.max() > 1 + _ROUNDING):
+        if name in _SHARES and value.size and (value.min() < -_ROUNDING or value.max() > 1 + _ROUNDING):
             raise ValueError(f"{name} has numbers that are not between 0 and 1")
 
 
@@ -774,9 +774,9 @@ def _network(model: Any, make: Callable[..., Any], state: Arrays) -> Any:
     with torch.device("meta"):  # shapes without memory, so that a wrong size in the file allocates nothing
         wanted = {name: (tuple(t.shape), t.dtype) for name, t in make(*sizes).state_dict().items()}
     tensors = {name: torch.from_numpy(array.copy()) for name, array in state.items()}
-    found = {name: (tuple(t.shape), t.dtype) for name, t in tensors.items()}
-    if wanted != found:
-        invalid = min(name for name in wanted.keys() | found.keys() if wanted.get(name) != found.get(name))
+    shapes = {name: (tuple(t.shape), t.dtype) for name, t in tensors.items()}
+    if wanted != shapes:
+        invalid = min(name for name in wanted.keys() | shapes.keys() if wanted.get(name) != shapes.get(name))
         raise ValueError(f"the weights {invalid[:60]!r} are not those of the network that it describes")
     for name, array in state.items():
         check_weights(name, array)
@@ -799,8 +799,8 @@ def _classifier(model: Any, description: dict[str, Any], arrays: Arrays) -> Any:
     if n_features > _MAX_FEATURES:
         raise ValueError(f"a row of {n_features} features is too large")
     row = as_rows(np.zeros((1, *model._row_shape)))
-    found = module.predict_proba(row.whole().reshape(1, -1))
-    if found.shape != (1, len(codes)) or not np.isfinite(found).all():
+    proba = module.predict_proba(row.whole().reshape(1, -1))
+    if proba.shape != (1, len(codes)) or not np.isfinite(proba).all():
         raise ValueError("its classifier does not give one probability for each class")
     model._proba(module, row)  # fails for methods that use networks only
     return module

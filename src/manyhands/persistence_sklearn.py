@@ -427,9 +427,9 @@ class _Reader:
 
         name = "csr_matrix" if "csr_matrix" in description else "csr_array"
         parts = tuple(self.value(part) for part in _list(description[name]))
-        found = getattr(sparse, name)(parts, shape=tuple(description["shape"]))
-        found.check_format(full_check=True)  # compiled code does not check indices
-        return found
+        matrix = getattr(sparse, name)(parts, shape=tuple(description["shape"]))
+        matrix.check_format(full_check=True)  # compiled code does not check indices
+        return matrix
 
     def estimator(self, description: dict[str, Any]) -> Any:
         """Create an estimator of a listed class, and set its state."""

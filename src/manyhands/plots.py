@@ -59,15 +59,15 @@ def __getattr__(name: str) -> Callable[..., Any]:
     ) -> Any:
         _check(figure, width)
         panel = PANELS[key](run if isinstance(run, Run) else make_run(run))
-        found = _chosen(key, _pictures(panel), picture)
+        pictures = _chosen(key, _pictures(panel), picture)
         if figure == "svg":
-            return [standalone_svg(one) for _, one in found]
-        if panel is None or not found:
+            return [standalone_svg(one) for _, one in pictures]
+        if panel is None or not pictures:
             raise AnnotationError(
                 f"The run has no picture for the panel {key}: its data are absent, or it consists of tables only "
                 "(docs/report.md says what each panel needs)."
             )
-        return _drawn(panel, found, width, title)
+        return _drawn(panel, pictures, width, title)
 
     plot.__name__ = plot.__qualname__ = name
     plot.__doc__ = _DOCSTRING.format(summary=(PANELS[key].__doc__ or "").partition("\n")[0])
@@ -94,16 +94,16 @@ def _pictures(panel: Panel | None) -> list[tuple[str, Picture]]:
     return own + [(part.title, one) for part in panel.parts for one in part.svg]
 
 
-def _chosen(key: str, found: list[tuple[str, Picture]], picture: int | None) -> list[tuple[str, Picture]]:
+def _chosen(key: str, pictures: list[tuple[str, Picture]], picture: int | None) -> list[tuple[str, Picture]]:
     """Return one picture or all of them."""
     if picture is None:
-        return found
-    if not 0 <= picture < len(found):
-        raise ParameterError(f"The panel {key} has {len(found)} pictures, counted from 0; got picture={picture!r}.")
-    return [found[picture]]
+        return pictures
+    if not 0 <= picture < len(pictures):
+        raise ParameterError(f"The panel {key} has {len(pictures)} pictures, counted from 0; got picture={picture!r}.")
+    return [pictures[picture]]
 
 
-def _drawn(panel: Panel, found: list[tuple[str, Picture]], width: float, title: bool) -> Any:
+def _drawn(panel: Panel, pictures: list[tuple[str, Picture]], width: float, title: bool) -> Any:
     """Return a figure of matplotlib, which is loaded here."""
     try:
         from manyhands.report.matplotlib_figures import figure_of
@@ -113,4 +113,4 @@ def _drawn(panel: Panel, found: list[tuple[str, Picture]], width: float, title: 
         raise MissingExtraError(
             "Figures need matplotlib, which is not installed. Install it with: pip install 'manyhands[plot]'"
         ) from None
-    return figure_of(panel, found, width, title)
+    return figure_of(panel, pictures, width, title)

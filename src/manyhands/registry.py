@@ -171,8 +171,8 @@ def get(name: str) -> type[Any]:
         The class, also where the name stands for a class method such as `ICED.plus`.
     """
     module, class_name, _ = _place(name)
-    found: type[Any] = getattr(load_module(module), class_name)
-    return found
+    cls: type[Any] = getattr(load_module(module), class_name)
+    return cls
 
 
 def check_name(name: str, kind: str) -> None:

@@ -465,18 +465,18 @@ def as_annotations(annotations: Any, *, takes_weights: bool = False, who: str = 
     )
 
 
-def check_known(values: Collection[Any], known: Collection[Any], what: str, remedy: str) -> None:
+def check_known(values: Collection[Any], allowed: Collection[Any], what: str, remedy: str) -> None:
     """Check that every value is a known one; `what` names the values in the plural, `remedy` is a sentence."""
-    unknown = [value for value in values if value not in known]
+    unknown = [value for value in values if value not in allowed]
     if unknown:
         more = f" and {len(unknown) - _MAX_SHOWN} more" if len(unknown) > _MAX_SHOWN else ""
         listed = ", ".join(map(repr, unknown[:_MAX_SHOWN]))
-        raise AnnotationError(f"{what} not known: {listed}{more}.{_nearest(unknown[0], known)} {remedy}")
+        raise AnnotationError(f"{what} not known: {listed}{more}.{_nearest(unknown[0], allowed)} {remedy}")
 
 
-def _nearest(unknown: Any, known: Collection[Any]) -> str:
+def _nearest(unknown: Any, allowed: Collection[Any]) -> str:
     """Return the known value that an unknown one probably stands for, as a question; "" for none or too many."""
-    by_text = {str(value): value for value in known} if len(known) <= _MAX_COMPARED else {}
+    by_text = {str(value): value for value in allowed} if len(allowed) <= _MAX_COMPARED else {}
     nearest = by_text.get(closest_match(unknown, by_text) or "")
     if nearest is None:
         return ""

@@ -38,11 +38,11 @@ def sorting_order(ids: npt.NDArray[Any]) -> Order | None:
     try:
         if all(map(le, values, values[1:])):
             return None
-        found = sorted(range(len(values)), key=values.__getitem__)
+        rows = sorted(range(len(values)), key=values.__getitem__)
     except TypeError:
         keys = [text_key(value) for value in values]
-        found = sorted(range(len(keys)), key=keys.__getitem__)
-    order = np.array(found, np.intp)
+        rows = sorted(range(len(keys)), key=keys.__getitem__)
+    order = np.array(rows, np.intp)
     return None if bool(np.all(order[1:] > order[:-1])) else order
 
 
@@ -224,12 +224,12 @@ def _encode_integers(
     column = np.ascontiguousarray(array, np.int32 if np.can_cast(array.dtype, np.int32) else np.int64)
     table = np.full(high - low + 1, -1, np.int32)
     if ids is None:
-        found = np.flatnonzero(_present(column, low, len(table)))
-        ids = found.astype(np.int64) + low
-        if len(found) == len(table):  # the values are dense codes already
+        present = np.flatnonzero(_present(column, low, len(table)))
+        ids = present.astype(np.int64) + low
+        if len(present) == len(table):  # the values are dense codes already
             dense = column if low == 0 else np.subtract(column, low, dtype=np.int64)
             return dense.astype(np.int32), ids
-        table[found] = np.arange(len(found), dtype=np.int32)
+        table[present] = np.arange(len(present), dtype=np.int32)
     else:
         inside = (ids >= low) & (ids <= high)
         refuse_repeats(ids.tolist(), role)
@@ -543,8 +543,8 @@ def n_found(ids: Values, item_ids: npt.NDArray[Any]) -> int:
 
     Shapes: ids (n_rows,); item_ids (n_items,).
     """
-    known = set(in_form_of(as_ids(ids, "row"), item_ids).tolist())
-    return sum(item in known for item in item_ids.tolist())
+    ids_there = set(in_form_of(as_ids(ids, "row"), item_ids).tolist())
+    return sum(item in ids_there for item in item_ids.tolist())
 
 
 def in_form_of(ids: npt.NDArray[Any], item_ids: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -30,14 +30,14 @@ def places_of(ids: Sequence[Any], names: Any, role: str) -> npt.NDArray[np.bool_
     place: dict[str, list[int]] = {}
     for at, text in enumerate(texts):
         place.setdefault(text, []).append(at)
-    found = np.zeros(len(texts), bool)
+    mask = np.zeros(len(texts), bool)
     for name in [names] if isinstance(names, str) or not isinstance(names, Iterable) else names:
         places = place.get(str(name)) or _matching(texts, str(name))
         if not places:
             what = "matches" if _WILD & set(str(name)) else "is called"
             raise ParameterError(f"No {role} {what} {str(name)!r}.{did_you_mean(name, texts)}")
-        found[places] = True
-    return found
+        mask[places] = True
+    return mask
 
 
 def _matching(texts: Sequence[str], pattern: str) -> list[int]:

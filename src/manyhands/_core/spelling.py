@@ -42,14 +42,14 @@ def closest_match(word: object, candidates: Iterable[str]) -> str | None:
     initials = [name for name in names if typed == "".join(part[0] for part in parts[name])]
     containing = [name for name in names if typed in parts[name]]
     exact = (initials or containing) if len(typed) > 1 else []
-    found = exact or get_close_matches(typed, names, n=1, cutoff=_CUTOFF)
-    return names[found[0]] if found else None
+    matches = exact or get_close_matches(typed, names, n=1, cutoff=_CUTOFF)
+    return names[matches[0]] if matches else None
 
 
 def did_you_mean(word: object, candidates: Iterable[str]) -> str:
     """Return " Did you mean 'name'?", or "" where no candidate is similar to a word."""
-    found = closest_match(word, candidates)
-    return "" if found is None else f" Did you mean {found!r}?"
+    match = closest_match(word, candidates)
+    return "" if match is None else f" Did you mean {match!r}?"
 
 
 def suggest(word: object, candidates: Iterable[str], beginning: str = "There are") -> str:

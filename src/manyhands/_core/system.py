@@ -238,21 +238,21 @@ def parse_toml(text: str, name: str) -> dict[str, Any]:
     if any(part.count(".") > _MOST_DOTS for part in re.split(r"[=\[\]{},#\n]", text)):
         raise ParameterError(f"{name} is nested too deep. {_FLATTER}")
     try:
-        found = tomllib.loads(text)
+        table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ParameterError(f"{name} is not TOML: {error}.") from None
     except RecursionError:
         raise ParameterError(f"{name} is nested too deep. {_FLATTER}") from None
     except (ValueError, OverflowError):  # Python does not read integers of thousands of digits
         raise ParameterError(f"{name} has a number with too many digits. Write fewer.") from None
-    if any(isinstance(value, int) and value.bit_length() > _MOST_BITS for value in _values(found, name)):
+    if any(isinstance(value, int) and value.bit_length() > _MOST_BITS for value in _values(table, name)):
         raise ParameterError(f"{name} has a number with too many digits. Write fewer.")  # hexadecimal, say
-    return found
+    return table
 
 
-def _values(found: dict[str, Any], name: str) -> Iterator[Any]:
+def _values(table: dict[str, Any], name: str) -> Iterator[Any]:
     """Yield every value within the tables and lists of a document; those that are nested too deep are refused."""
-    level: list[Any] = [found]
+    level: list[Any] = [table]
     for _ in range(_DEEPEST + 1):
         inside = [value for part in level for value in (part.values() if isinstance(part, dict) else part)]
         yield from inside

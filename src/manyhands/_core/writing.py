@@ -103,8 +103,8 @@ def digest_of(content: bytes) -> Digest:
 def digest_of_file(path: Path) -> Digest:
     """Size and checksum of a file, which is read piece by piece."""
     with path.open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
-        return Digest(file.tell(), found)
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return Digest(file.tell(), digest)
 
 
 class StagedFile:

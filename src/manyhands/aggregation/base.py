@@ -237,8 +237,8 @@ class Aggregator(BaseEstimator, ABC):
         in_order = annotations.with_sorted_items()
         codes = gold_codes(gold, in_order.item_ids, in_order.classes)
         with showing(verbose):
-            found = self._infer(in_order, codes)
-        self._store(in_order, dict(gold or {}), codes, found)
+            inference = self._infer(in_order, codes)
+        self._store(in_order, dict(gold or {}), codes, inference)
         restore_rows(self, annotations, in_order)
         return self
 
@@ -414,26 +414,30 @@ class Aggregator(BaseEstimator, ABC):
 
     def _known_gold(self, annotations: Annotations) -> Gold:
         """The gold that `fit` was given, for these items."""
-        known = {item: self._gold[item] for item in annotations.item_ids.tolist() if item in self._gold}
-        return gold_codes(known, annotations.item_ids, self.classes_)
+        gold_here = {item: self._gold[item] for item in annotations.item_ids.tolist() if item in self._gold}
+        return gold_codes(gold_here, annotations.item_ids, self.classes_)
 
-    def _store(self, annotations: Annotations, gold: dict[Any, Any], codes: Gold, found: Inference) -> None:
+    def _store(self, annotations: Annotations, gold: dict[Any, Any], codes: Gold, inference: Inference) -> None:
         """Set all fitted attributes and issue the notes as warnings; attributes of an earlier fit are removed."""
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)  # results of an earlier fit
         self._training, self._gold = annotations, gold
         self.classes_, self.item_ids_ = annotations.classes, annotations.item_ids
         self.worker_ids_ = annotations.worker_ids
-        self.posterior_ = found.posterior
+        self.posterior_ = inference.posterior
         self.unlabelled_ = without_label(annotations, codes)
-        self._class_totals = class_totals(found.posterior, self.unlabelled_)
-        code, self.tied_ = pick_classes(found.posterior, self.unlabelled_, self._class_totals)
+        self._class_totals = class_totals(inference.posterior, self.unlabelled_)
+        code, self.tied_ = pick_classes(inference.posterior, self.unlabelled_, self._class_totals)
         self.labels_ = _label_values(code, annotations.classes)
-        self.worker_accuracy_ = worker_accuracy(annotations, codes, found)
-        self.n_iter_, self.converged_, self.history_ = int(found.n_iter), bool(found.converged), found.history
-        for name, value in found.results.items():
+        self.worker_accuracy_ = worker_accuracy(annotations, codes, inference)
+        self.n_iter_, self.converged_, self.history_ = (
+            int(inference.n_iter),
+            bool(inference.converged),
+            inference.history,
+        )
+        for name, value in inference.results.items():
             setattr(self, name, value)
-        self.notes_ = _notes(annotations, codes, found) | found.notes
+        self.notes_ = _notes(annotations, codes, inference) | inference.notes
         for code_word, sentence in self.notes_.items():
             warnings.warn(f"{code_word}: {sentence}", CrowdWarning, stacklevel=3)
 
@@ -453,21 +457,21 @@ def _label_values(code: npt.NDArray[np.int32], classes: npt.NDArray[Any]) -> npt
     return values
 
 
-def _notes(annotations: Annotations, gold: Gold, found: Inference) -> dict[str, str]:
+def _notes(annotations: Annotations, gold: Gold, inference: Inference) -> dict[str, str]:
     """Limitations of the result that apply to all methods, by code."""
     notes = {}
     if has_no_redundancy(annotations, gold):
         notes["no_redundancy"] = NO_REDUNDANCY
     if annotations.n_annotations > 1 and annotations.label.min() == annotations.label.max():
         notes["single_class"] = SINGLE_CLASS
-    wrong, known = wrong_on_gold(annotations, gold)
-    if wrong >= MIN_WRONG_ON_GOLD and 2 * wrong >= known:
+    wrong, n_gold = wrong_on_gold(annotations, gold)
+    if wrong >= MIN_WRONG_ON_GOLD and 2 * wrong >= n_gold:
         notes["vote_contradicts_gold"] = (
-            f"The majority vote is wrong on {wrong} of {known} gold items that have labels: most workers err or read "
+            f"The majority vote is wrong on {wrong} of {n_gold} gold items that have labels: most workers err or read "
             f"the classes differently, or the gold is wrong. Check some of these items, and some without gold."
         )
-    if not found.converged:
-        notes["not_converged"] = NOT_CONVERGED.format(found.n_iter)
+    if not inference.converged:
+        notes["not_converged"] = NOT_CONVERGED.format(inference.n_iter)
     return notes
 
 

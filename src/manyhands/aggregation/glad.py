@@ -291,8 +291,8 @@ class GLAD(Aggregator):
     def _infer(self, annotations: Annotations, gold: Gold) -> Inference:
         prior = class_prior(self.prior, annotations.n_classes, smoothing=CLASS_SMOOTHING)
         steps = GLADSteps.of(annotations, prior, gold)
-        found = run_em(steps, steps.start(), max_iter=self.max_iter, tol=self.tol, what="GLAD")
-        params = found.params
+        result = run_em(steps, steps.start(), max_iter=self.max_iter, tol=self.tol, what="GLAD")
+        params = result.params
         active = np.bincount(annotations.worker, minlength=annotations.n_workers) > 0
         results = {
             "ability_": params.ability,
@@ -304,7 +304,7 @@ class GLAD(Aggregator):
             "_log_prior": params.log_prior,
         }
         posterior, _ = steps.e_step(steps.logit(params), params.log_prior)
-        return Inference(posterior.T.copy(), None, found.n_iter, found.converged, found.history, results)
+        return Inference(posterior.T.copy(), None, result.n_iter, result.converged, result.history, results)
 
     def _posterior(self, annotations: Annotations, gold: Gold) -> Array:
         """An E step; items of `fit` keep their difficulty, others have the prior mean."""

@@ -110,11 +110,11 @@ class IBCC(EMAggregator):
         fit = self._fit_by_em(annotations, gold, noise, prior)
         concentration = fit.params.noise
         confusion = concentration / concentration.sum(axis=2, keepdims=True)
-        found = Inference.from_confusion_em(fit, confusion=confusion, concentration_=concentration)
+        inference = Inference.from_confusion_em(fit, confusion=confusion, concentration_=concentration)
         if isinstance(prior, VariationalPrior):
             share = prior.concentration(fit.params.log_prior)
-            found.results["class_prior_"] = share / share.sum()
-        return found
+            inference.results["class_prior_"] = share / share.sum()
+        return inference
 
 
 def _variational_class_prior(prior: str | npt.ArrayLike, annotations: Annotations) -> ClassPrior:

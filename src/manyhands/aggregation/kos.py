@@ -137,9 +137,9 @@ def _normalised(annotations: Annotations, gold: Gold, reliability: Array) -> tup
         return np.ones(annotations.n_workers), 1.0
     reliability = reliability / np.sqrt(np.mean(reliability[is_nonzero] ** 2))
     shared = (n_labels_with_gold(annotations, gold)[annotations.item] >= 2).astype(float)
-    known = sums_by(annotations.worker, shared, annotations.n_workers) > 0
-    mean = float(reliability[known].mean())
-    return np.where(known, reliability, mean), mean
+    has_shared = sums_by(annotations.worker, shared, annotations.n_workers) > 0
+    mean = float(reliability[has_shared].mean())
+    return np.where(has_shared, reliability, mean), mean
 
 
 def _signed_vote(annotations: Annotations, weight: Array, gold: Gold) -> Array:

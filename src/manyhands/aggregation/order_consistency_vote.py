@@ -96,10 +96,10 @@ class OrderConsistencyVote(Aggregator):
         weight = _LEAST_WEIGHT + np.maximum(np.append(beyond, crowd), 0.0) ** self.exponent
         has_pairs = n_pairs > 0
         flip_rate = np.where(has_pairs, 1 - n_equal / np.maximum(n_pairs, 1.0), np.nan)
-        found = {"flip_rate_": flip_rate, "consistency_": beyond, "weight_": weight[:-1], "_weight": weight}
+        results = {"flip_rate_": flip_rate, "consistency_": beyond, "weight_": weight[:-1], "_weight": weight}
         is_vote = not has_pairs.any() and not has_no_redundancy(annotations, gold)  # else the base has a note
         notes = {"no_repeated_answers": NO_REPEATS} if is_vote else {}
-        return Inference(_weighted_vote(annotations, weight, gold), results=found, notes=notes)
+        return Inference(_weighted_vote(annotations, weight, gold), results=results, notes=notes)
 
     def _posterior(self, annotations: Annotations, gold: Gold) -> Array:
         return _weighted_vote(annotations, self._weight, gold)

@@ -229,12 +229,12 @@ def departure_from_vote(
     """
     ranked = np.sort(share := vote_share(annotations), axis=1)
     clear = np.flatnonzero((ranked[:, -1] - np.append(0.0 * ranked[:, :1], ranked, axis=1)[:, -2]) > TIE)
-    vote, found = share[clear].argmax(axis=1), posterior[clear].argmax(axis=1)
-    departs = float(np.mean(vote != found)) if len(clear) else 0.0
+    vote, choice = share[clear].argmax(axis=1), posterior[clear].argmax(axis=1)
+    departs = float(np.mean(vote != choice)) if len(clear) else 0.0
     is_settled = departs <= MAX_DEPARTURE or gold_contradicts_vote(annotations, gold)
     if is_settled or low_volume_share(annotations, worker_volume) < MIN_LOW_VOLUME_SHARE:
         return Departure(departs, False)
-    before, after = (np.sum((np.bincount(x, minlength=share.shape[1]) / len(clear)) ** 2) for x in (vote, found))
+    before, after = (np.sum((np.bincount(x, minlength=share.shape[1]) / len(clear)) ** 2) for x in (vote, choice))
     return Departure(departs, bool(before - after < MIN_CONCENTRATION_DROP))
 
 

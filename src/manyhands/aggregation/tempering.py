@@ -165,7 +165,7 @@ def limit_overruling(
     Shapes: posterior (n_items, n_classes); confusion (n_workers, n_classes, n_classes); group (n_workers,); fixed
     (n_items,); returns posterior (n_items, n_classes); returns withheld (n_items,).
     """
-    found = _largest(posterior)
+    largest = _largest(posterior)
     if rule == "never":
         named = _largest(np.where(_largest(vote_share(annotations)), posterior, -1.0))
     else:
@@ -174,8 +174,8 @@ def limit_overruling(
         weight = log_odds(confusion)
         is_attack = group.any() and (always_collapse or weight[group].max() <= MIN_GROUP_LOG_ODDS)
         votes = collapse_groups(annotations, group) if is_attack else annotations
-        named = _supported_labels(votes, posterior, found, weight, confusion)
-    withheld = np.any(named != found, axis=1) & ~fixed
+        named = _supported_labels(votes, posterior, largest, weight, confusion)
+    withheld = np.any(named != largest, axis=1) & ~fixed
     if not withheld.any():
         return posterior, withheld
     limited = posterior.copy()
@@ -183,7 +183,7 @@ def limit_overruling(
     return limited, withheld
 
 
-def _supported_labels(votes: Annotations, posterior: Array, found: Mask, weight: Array, confusion: Array) -> Mask:
+def _supported_labels(votes: Annotations, posterior: Array, largest: Mask, weight: Array, confusion: Array) -> Mask:
     """The classes named for each item, shape (n_items, n_classes): of the model with support, else of the plurality."""
     winners = _largest(vote_share(votes))
     counts = discounted_votes(votes, weight, confusion)
@@ -192,8 +192,8 @@ def _supported_labels(votes: Annotations, posterior: Array, found: Mask, weight:
         discounted &= counts.max(axis=1, keepdims=True) > 0
     one_coin = _softmax(weighted_votes(votes, weight[votes.worker]))
     plurality = _largest(np.where(winners, posterior + one_coin, -1.0))
-    has_support = np.any(found & discounted & ~winners, axis=1, keepdims=True)
-    return np.where(has_support, found, plurality)
+    has_support = np.any(largest & discounted & ~winners, axis=1, keepdims=True)
+    return np.where(has_support, largest, plurality)
 
 
 def _largest(score: Array) -> Mask:
@@ -295,12 +295,12 @@ def _sample_of_items(annotations: Annotations, gold: Gold) -> tuple[Annotations,
 
 def _heldout_scores(annotations: Annotations, gold: Gold, fitter: Fitter, out: npt.NDArray[np.bool_]) -> Array:
     """Held-out log-likelihood of the labels in `out` for each exponent, shape (n_held_out, n_exponents)."""
-    known = annotations.keep(~out)
-    held = annotations.keep(out & (known.n_labels > 0)[annotations.item])
-    if known.n_annotations == 0 or held.n_annotations == 0:
+    rest = annotations.keep(~out)
+    held = annotations.keep(out & (rest.n_labels > 0)[annotations.item])
+    if rest.n_annotations == 0 or held.n_annotations == 0:
         return np.zeros((0, len(EXPONENTS)))
-    fit = fitter(known, gold, FOLD_ITERATIONS_LOW_VOLUME if is_low_volume(annotations) else FOLD_ITERATIONS, 0.0)
-    posterior, _ = posterior_given(known, safe_log(fit.confusion), fit.log_prior, gold)
+    fit = fitter(rest, gold, FOLD_ITERATIONS_LOW_VOLUME if is_low_volume(annotations) else FOLD_ITERATIONS, 0.0)
+    posterior, _ = posterior_given(rest, safe_log(fit.confusion), fit.log_prior, gold)
     log_p = safe_log(posterior)[held.item]  # (n_held_out, n_classes)
     p_label = fit.confusion[held.worker, :, held.label]
     log_p -= log_p.max(axis=1, keepdims=True)
@@ -308,8 +308,8 @@ def _heldout_scores(annotations: Annotations, gold: Gold, fitter: Fitter, out: n
     for exponent in EXPONENTS:
         p = elementary.exp(exponent * log_p)
         scores.append(safe_log(sum_last(p * p_label) / sum_last(p)))
-    found = np.stack(scores, axis=1)
-    return found if held.weight is None else _mean_by_vote(found, held, held.weight)
+    table = np.stack(scores, axis=1)
+    return table if held.weight is None else _mean_by_vote(table, held, held.weight)
 
 
 def _mean_by_vote(scores: Array, held: Annotations, weight: Array) -> Array:

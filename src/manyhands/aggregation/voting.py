@@ -34,9 +34,9 @@ def with_gold_and_default(share: Array, unlabelled: npt.NDArray[np.bool_], gold:
     Shapes: share (n_items, n_classes); unlabelled (n_items,); gold (n_items,); returns (n_items, n_classes).
     """
     if gold is not None:
-        known = np.flatnonzero(gold >= 0)
-        share[known] = 0.0
-        share[known, gold[known]] = 1.0
+        gold_items = np.flatnonzero(gold >= 0)
+        share[gold_items] = 0.0
+        share[gold_items, gold[gold_items]] = 1.0
         unlabelled = unlabelled & (gold < 0)
     if unlabelled.any():
         share[unlabelled] = overall(share[~unlabelled].sum(axis=0))

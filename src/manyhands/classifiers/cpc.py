@@ -137,9 +137,9 @@ class Nodes:
         Shapes: weight (n_labels, n_problems); direction (n_nodes, n_problems, n_features + 1); returns (n_nodes,
         n_problems, n_features + 1).
         """
-        found = self.scores_transposed(weight * self.scores(direction))
-        found[0] += self.eta * direction[0]
-        return found
+        product = self.scores_transposed(weight * self.scores(direction))
+        product[0] += self.eta * direction[0]
+        return product
 
     def hessian_diagonal(self, weight: Array) -> Array:
         """Return an approximation of the Hessian's diagonal, with the mean squares of all items for every node.
@@ -148,9 +148,9 @@ class Nodes:
         """
         total = np.zeros(self.shape[:2])
         np.add.at(total, self.node, weight)
-        found = total[..., None] * self._mean_squares + 1e-9 * self.eta
-        found[0] += self.eta
-        return np.asarray(found)
+        diagonal = total[..., None] * self._mean_squares + 1e-9 * self.eta
+        diagonal[0] += self.eta
+        return np.asarray(diagonal)
 
     @cached_property
     def _mean_squares(self) -> Array:

@@ -124,8 +124,8 @@ def _run(arguments: list[str]) -> int:
 def _with_columns(arguments: list[str], columns: dict[str, str]) -> str:
     """Return the command again, with the columns that are probably meant; nothing where they are not known."""
     command = typer.main.get_group(app).commands.get(arguments[0])
-    known = {name for parameter in getattr(command, "params", ()) for name in parameter.opts}
-    if not columns or not {f"--{name}" for name in columns} <= known:
+    names = {name for parameter in getattr(command, "params", ()) for name in parameter.opts}
+    if not columns or not {f"--{name}" for name in columns} <= names:
         return ""
     named = [word for name, column in columns.items() for word in (f"--{name}", column)]
     return f" Try: {shlex.join(['manyhands', *arguments, *named])}"

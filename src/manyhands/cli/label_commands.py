@@ -316,12 +316,12 @@ def _show_aggregation(run: AggregationRun, out: Path | None) -> None:
     show_run(run.reading, run.summary, run.tables["workers.csv"])
     for sentence in run.summary["trust"]["sentences"]:
         echo(sentence)
-    if (found := run.summary["without_flagged"]) is not None:
-        n = found["n_changed"]
+    if (refit := run.summary["without_flagged"]) is not None:
+        n = refit["n_changed"]
         where = " (without_flagged.csv)" if n and out is not None else ""
         echo(
-            f"Without the {counted(found['n_workers'], 'flagged worker')}, {n} of {counted(found['n_items'], 'item')} "
-            f"would have another label, {found['share_changed']:.1%}{where}; --exclude-workers flagged leaves them out."
+            f"Without the {counted(refit['n_workers'], 'flagged worker')}, {n} of {counted(refit['n_items'], 'item')} "
+            f"would have another label, {refit['share_changed']:.1%}{where}; --exclude-workers flagged leaves them out."
         )
     if "methods.csv" in run.tables:
         columns = [pl.col(name).alias(_on_screen(name)) for name in _ON_SCREEN]
@@ -964,8 +964,8 @@ def _show_reading(reading: Reading, figures: dict[str, Any]) -> None:
         told = ", ".join(f"{count} {kind}" for kind, count in figures["kinds"].items())
         echo(f"Workers by kind: {told}; alt-test and agree --effective compare people and machines.")
     if reading.gold:
-        known = counted(len(reading.gold), "item")
-        echo(f"The export contains the known answer of {known}; aggregate --use-gold uses it.")
+        n_gold = counted(len(reading.gold), "item")
+        echo(f"The export contains the known answer of {n_gold}; aggregate --use-gold uses it.")
     labels = figures["labels"]
     counts = {"class": list(labels), "labels": list(labels.values())}
     show_table(pl.DataFrame(counts).sort("labels", "class", descending=[True, False]).head(20), "Labels by class")

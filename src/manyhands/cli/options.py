@@ -177,8 +177,8 @@ def read_config(path: Path, command: str, options: Mapping[str, Mapping[str, Any
         hint = did_you_mean(unknown, options) or f" Commands: {', '.join(options)}."
         raise ParameterError(f"{path} has a table [{unknown}], which is not a command.{hint}")
     everywhere = {_spelled(key): value for key, value in content.items() if key not in tables}
-    known = {name for of_command in options.values() for name in of_command}
-    _refuse_unknown(path, everywhere, known, "an option of any command")
+    names = {name for of_command in options.values() for name in of_command}
+    _refuse_unknown(path, everywhere, names, "an option of any command")
     own = {_spelled(key): value for key, value in tables.get(command, {}).items()}
     _refuse_unknown(path, own, set(options[command]), f"an option of {command}")
     unused = [key for key in everywhere if key not in options[command]]
@@ -264,11 +264,11 @@ def _spelled(key: str) -> str:
     return key.replace("_", "-")
 
 
-def _refuse_unknown(path: Path, given: Mapping[str, Any], known: set[str], what: str) -> None:
+def _refuse_unknown(path: Path, given: Mapping[str, Any], names: set[str], what: str) -> None:
     """Refuse keys that are not the names of options."""
-    wrong = next((key for key in given if key not in known), None)
+    wrong = next((key for key in given if key not in names), None)
     if wrong is not None:
-        hint = did_you_mean(wrong, sorted(known)) or f" Options: {', '.join(sorted(known))}."
+        hint = did_you_mean(wrong, sorted(names)) or f" Options: {', '.join(sorted(names))}."
         raise ParameterError(f"{path}: {wrong!r} is not {what}.{hint}")
 
 
@@ -574,15 +574,15 @@ def parse_settings(methods: Sequence[str], settings: Sequence[str]) -> dict[str,
 def _constraints(method: str, parsed: Sequence[tuple[str | None, str, str]]) -> dict[str, Constraint]:
     """Return the constraint of every parameter; those of option groups and of a nested classifier as ``name__own``."""
     estimator = registry.create(method)
-    known: dict[str, Constraint] = dict(type(estimator)._constraints)
+    constraints: dict[str, Constraint] = dict(type(estimator)._constraints)
     for group, value in estimator.get_params(deep=False).items():
         own = getattr(type(value), "_constraints", {})
         if group == "classifier" and isinstance(value, str):  # the name of a classifier, which may be set here too
             named = [text for whose, name, text in parsed if name == group and whose in (None, method)]
             inner = named[-1] if named else value
             own = registry.get(inner)._constraints if inner in registry.names("classifier") else {}
-        known |= {f"{group}__{name}": constraint for name, constraint in own.items()}
-    return known
+        constraints |= {f"{group}__{name}": constraint for name, constraint in own.items()}
+    return constraints
 
 
 def _split(setting: str, methods: Sequence[str]) -> tuple[str | None, str, str]:

@@ -110,8 +110,8 @@ def _sure(summary: dict[str, Any]) -> str:
 def _show_order(summary: dict[str, Any]) -> None:
     """Print the order of the classes, and the agreement of the crowd on it."""
     kappas = [(name, summary[f"{name}_kappa"]) for name in ("linear", "quadratic")]
-    known = ", ".join(f"{value:.2f} with {name} weights" for name, value in kappas if value is not None)
-    echo("Order of the classes: " + " < ".join(summary["order"]) + (f"; kappa {known}" if known else ""))
+    kappas_text = ", ".join(f"{value:.2f} with {name} weights" for name, value in kappas if value is not None)
+    echo("Order of the classes: " + " < ".join(summary["order"]) + (f"; kappa {kappas_text}" if kappas_text else ""))
 
 
 def _main_columns(workers: pl.DataFrame) -> pl.DataFrame:

@@ -229,9 +229,9 @@ class CrowdDataset:
     @property
     def truth(self) -> dict[Hashable, Any]:
         """The known classes as a dict, item -> class, as ``fit(gold=...)`` takes it."""
-        known = self.has_truth
-        classes = [] if self.y_true is None else self.y_true[known].tolist()
-        return dict(zip(self.item_ids[known].tolist(), classes))
+        has_truth = self.has_truth
+        classes = [] if self.y_true is None else self.y_true[has_truth].tolist()
+        return dict(zip(self.item_ids[has_truth].tolist(), classes))
 
     def __repr__(self) -> str:
         """Return a summary without the arrays."""
@@ -359,7 +359,7 @@ def build(
     classes = encode(_joined(labels, in_truth[1], where), None, "label")[1]
     try:
         item = encode(items, item_ids, "item")[0]
-        known = encode(in_truth[0], item_ids, "item")[0]
+        row = encode(in_truth[0], item_ids, "item")[0]
     except AnnotationError as error:
         raise AlignmentError(f"{where} has items that its features lack: {error}") from None
     worker, worker_ids = encode(workers, None, "worker")
@@ -368,7 +368,7 @@ def build(
     annotations = Annotations(
         item[rows], worker[rows], label[rows], item_ids=item_ids, worker_ids=worker_ids, classes=classes
     )
-    return annotations, None if truth is None else _aligned(known, in_truth[1], len(item_ids)), rows
+    return annotations, None if truth is None else _aligned(row, in_truth[1], len(item_ids)), rows
 
 
 def _joined(values: Column, others: Column, where: str) -> Column:
@@ -438,12 +438,12 @@ def _read_features(folder: Path, name: str, spec: Spec, chosen: tuple[str, str])
     id_arrays = (spec.rows,) if spec.rows else ()
     ids_and_truth = read_arrays(folder / "features.npz", id_arrays, ("y_valid", "y_test"))
     arrays = read_arrays(folder / file, (f"{prefix}_train",), (f"{prefix}_valid", f"{prefix}_test"))
-    found: Arrays = {part: ids_and_truth[part] for part in ("y_valid", "y_test") if part in ids_and_truth}
+    parts: Arrays = {part: ids_and_truth[part] for part in ("y_valid", "y_test") if part in ids_and_truth}
     for part, target in (("train", "X"), ("valid", "X_valid"), ("test", "X_test")):
         if f"{prefix}_{part}" in arrays:
-            found[target] = _as_floats(arrays[f"{prefix}_{part}"])
-    found["item_ids"] = _row_ids(ids_and_truth, spec, len(found["X"]), name)
-    return found
+            parts[target] = _as_floats(arrays[f"{prefix}_{part}"])
+    parts["item_ids"] = _row_ids(ids_and_truth, spec, len(parts["X"]), name)
+    return parts
 
 
 def _row_ids(arrays: Arrays, spec: Spec, n_rows: int, name: str) -> Column:
@@ -647,7 +647,7 @@ def _folder_of(name: str) -> Path:
         raise AnnotationError(f"{VARIABLE} is {given!r}, which is not a folder; let it name the one that holds {name}.")
     folder = Path(given) / name
     if not folder.is_dir():
-        there = [known for known in names() if (Path(given) / known).is_dir()]
+        there = [own for own in names() if (Path(given) / own).is_dir()]
         hint = nearest(name, there, otherwise=f"; it has {', '.join(there[:3])}" if there else "")
         raise AnnotationError(f"The folder in {VARIABLE}, {given!r}, has no {name}{hint}.")
     return folder

@@ -810,15 +810,15 @@ def make_long_tail_on(
 
 def _parts(data: CrowdDataset, rng: np.random.Generator) -> tuple[tuple[AnyArray, Index], tuple[AnyArray, Index]]:
     """Return rows and class codes of the training set and of the test set."""
-    known = data.has_truth
-    if data.X is None or data.y_true is None or not known.any():
+    has_truth = data.has_truth
+    if data.X is None or data.y_true is None or not has_truth.any():
         raise ParameterError(f"The data set {data.name} has no features with truth to simulate a crowd on; usps has.")
     code_of = {value: code for code, value in enumerate(data.classes.tolist())}
 
     def part(X: AnyArray, y: AnyArray) -> tuple[AnyArray, Index]:
         return _as_floats(X), np.array([code_of[value] for value in y.tolist()], np.intp)
 
-    X, y = part(data.X[known], data.y_true[known])
+    X, y = part(data.X[has_truth], data.y_true[has_truth])
     if data.X_valid is not None and data.y_valid is not None:
         more, codes = part(data.X_valid, data.y_valid)
         X, y = np.concatenate([X, more]), np.concatenate([y, codes])

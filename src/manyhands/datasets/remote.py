@@ -78,8 +78,8 @@ def download(url: str, final: Path, checksum: str, max_bytes: int, policy: Retry
 def has_checksum(path: Path, checksum: str) -> bool:
     """Whether a file has this checksum."""
     with path.open("rb") as file:
-        found = hashlib.file_digest(file, lambda: hashlib.new(_LENGTHS[len(checksum)], usedforsecurity=False))
-    return found.hexdigest() == checksum.lower()
+        digest = hashlib.file_digest(file, lambda: hashlib.new(_LENGTHS[len(checksum)], usedforsecurity=False))
+    return digest.hexdigest() == checksum.lower()
 
 
 def parse_checksum(text: str, where: str) -> str:

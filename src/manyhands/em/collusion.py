@@ -420,10 +420,10 @@ def find_colluding_groups(
     annotations = annotations.strongest_labels()
     if worker_volume is not None:
         return _search(annotations, worker_volume)
-    known = vars(annotations)  # labels never change, and the scorecards of a fit search those of the fit once more
-    if "_colluding_group" not in known:
-        known["_colluding_group"] = _search(annotations, None)
-    return known["_colluding_group"]
+    cache = vars(annotations)  # labels never change, and the scorecards of a fit search those of the fit once more
+    if "_colluding_group" not in cache:
+        cache["_colluding_group"] = _search(annotations, None)
+    return cache["_colluding_group"]
 
 
 def _search(annotations: Annotations, worker_volume: npt.NDArray[np.int64] | None) -> CollusionGroups | None:
@@ -566,8 +566,8 @@ def counted_worker(annotations: Annotations, group: Positions, rank: Positions) 
     Shapes: group (n_workers,); rank (n_workers,); returns (n_annotations,).
     """
     worker = annotations.worker.astype(np.int64)
-    known = np.minimum(worker, len(group) - 1)
-    inside = np.flatnonzero((group[known] >= 0) & (worker < len(group)))
+    worker_or_last = np.minimum(worker, len(group) - 1)
+    inside = np.flatnonzero((group[worker_or_last] >= 0) & (worker < len(group)))
     if len(inside) == 0:
         return worker
     cell = annotations.item[inside] * np.int64(group.max() + 1) + group[worker[inside]]

@@ -90,10 +90,10 @@ class Copies:
 
     def lead(self) -> Codes:
         """The worker whose labels count first in the group of each worker; the worker in no group. (n_workers,)."""
-        found = np.arange(len(self.group))
+        first = np.arange(len(self.group))
         for codes in self.groups():
-            found[codes] = codes[0]
-        return found
+            first[codes] = codes[0]
+        return first
 
 
 def no_copies(n_workers: int) -> Copies:
@@ -144,19 +144,19 @@ def agreeing_couples(pairs: LabelPairs) -> Couples:
     x, y = pairs.worker[pairs.a], pairs.worker[pairs.b]
     key = np.minimum(x, y) * n_workers + np.maximum(x, y)
     if n_workers**2 <= _MAX_CELLS:
-        found = np.flatnonzero(np.bincount(key, minlength=n_workers**2) >= MIN_COMMON)
+        couple = np.flatnonzero(np.bincount(key, minlength=n_workers**2) >= MIN_COMMON)
     else:
         ordered = np.sort(key)
-        found = np.unique(ordered[MIN_COMMON - 1 :][ordered[MIN_COMMON - 1 :] == ordered[: 1 - MIN_COMMON]])
-    if len(found) == 0:
+        couple = np.unique(ordered[MIN_COMMON - 1 :][ordered[MIN_COMMON - 1 :] == ordered[: 1 - MIN_COMMON]])
+    if len(couple) == 0:
         none = np.zeros(0, np.int64)
         return Couples(none, none, none, none, none, none)
-    which = np.minimum(np.searchsorted(found, key), len(found) - 1)
-    row = np.flatnonzero(found[which] == key)
+    which = np.minimum(np.searchsorted(couple, key), len(couple) - 1)
+    row = np.flatnonzero(couple[which] == key)
     which = which[row]
-    n_common = np.bincount(which, minlength=len(found))
-    n_equal = np.bincount(which[pairs.equal[row]], minlength=len(found))
-    couples = Couples(found // n_workers, found % n_workers, n_common, n_equal, row, which)
+    n_common = np.bincount(which, minlength=len(couple))
+    n_equal = np.bincount(which[pairs.equal[row]], minlength=len(couple))
+    couples = Couples(couple // n_workers, couple % n_workers, n_common, n_equal, row, which)
     return couples.part(np.flatnonzero(n_equal >= MIN_AGREEMENT * n_common))
 
 
@@ -478,19 +478,19 @@ def _accepted(pairs: LabelPairs, couples: Couples, score: Array, least: float) -
 
     First pairs are removed from the truth, then pairs with a third worker, then what was found.
     """
-    n_workers, found = len(pairs.workers), np.zeros(len(couples.x), bool)
+    n_workers, is_copy = len(pairs.workers), np.zeros(len(couples.x), bool)
     for step in range(3):
-        group = _provisional(couples, score, found, n_workers, triples=step == 1)
+        group = _provisional(couples, score, is_copy, n_workers, triples=step == 1)
         test = _test(pairs, couples, group, _TRIPLE_GAIN_SHARE if step == 1 else _GAIN_SHARE)
         limit = max(MIN_TRIPLE_LOG_RATIO if step == 1 else MIN_LOG_RATIO, least)
         passed = (test.ratio > limit) & (test.advantage > MIN_ADVANTAGE)
-        found = passed | found if step == 1 else passed
-        if step > 0 and not found.any():
+        is_copy = passed | is_copy if step == 1 else passed
+        if step > 0 and not is_copy.any():
             break
-    in_group = np.isin(np.arange(n_workers), np.append(couples.x[found], couples.y[found]))
+    in_group = np.isin(np.arange(n_workers), np.append(couples.x[is_copy], couples.y[is_copy]))
     joins = (in_group[couples.x] | in_group[couples.y]) & (test.ratio > MIN_JOIN_LOG_RATIO)
-    found = found | (joins & (test.advantage > MIN_ADVANTAGE))
-    return found, test.expected
+    is_copy = is_copy | (joins & (test.advantage > MIN_ADVANTAGE))
+    return is_copy, test.expected
 
 
 def find_copies(annotations: Annotations, excluded: Mask | None = None) -> Copies:
@@ -529,10 +529,10 @@ def find_copies(annotations: Annotations, excluded: Mask | None = None) -> Copie
         return nobody
     pairs, couples = _fewer_items(pairs, couples.part(candidates))
     score = score[candidates]
-    found, expected = _accepted(pairs, couples, score, least)
-    if not found.any():
+    is_copy, expected = _accepted(pairs, couples, score, least)
+    if not is_copy.any():
         return nobody
-    return _copies_of(pairs, couples, found, expected, annotations.n_workers)
+    return _copies_of(pairs, couples, is_copy, expected, annotations.n_workers)
 
 
 _SMALL_GROUP = 5  # members of a colluding group that is left to `find_copies`, if it finds two of them
@@ -549,11 +549,11 @@ def find_group_and_copies(
     """
     if worker_volume is not None:
         return _group_and_copies(annotations, worker_volume)
-    known = vars(annotations)  # labels never change, and the scorecards of a fit search those of the fit once more
-    if "_group_and_copies" not in known:
-        known["_group_and_copies"] = _group_and_copies(annotations, None)
-    found: tuple[CollusionGroups | None, Copies] = known["_group_and_copies"]
-    return found
+    cache = vars(annotations)  # labels never change, and the scorecards of a fit search those of the fit once more
+    if "_group_and_copies" not in cache:
+        cache["_group_and_copies"] = _group_and_copies(annotations, None)
+    result: tuple[CollusionGroups | None, Copies] = cache["_group_and_copies"]
+    return result
 
 
 def _group_and_copies(annotations: Annotations, worker_volume: Codes | None) -> tuple[CollusionGroups | None, Copies]:
@@ -583,13 +583,13 @@ def _one_answer_each(votes: Annotations) -> Annotations:
     return votes.keep(is_first & (lowest == highest)[run])
 
 
-def _copies_of(pairs: LabelPairs, couples: Couples, found: Mask, expected: Array, n_workers: int) -> Copies:
+def _copies_of(pairs: LabelPairs, couples: Couples, is_copy: Mask, expected: Array, n_workers: int) -> Copies:
     """The groups, with the codes of the annotations."""
-    x, y = couples.x[found], couples.y[found]
+    x, y = couples.x[is_copy], couples.y[is_copy]
     root = _components(x, y, len(pairs.workers))
     members = np.unique(np.append(x, y))
     group, rank = np.full(n_workers, -1), np.zeros(n_workers, np.int64)
     group[pairs.workers[members]] = np.unique(root[members], return_inverse=True)[1]
     rank[pairs.workers] = _ranks(pairs)
-    columns = couples.n_common[found], couples.n_equal[found], expected[found]
+    columns = couples.n_common[is_copy], couples.n_equal[is_copy], expected[is_copy]
     return Copies(group, rank, pairs.workers[x], pairs.workers[y], *columns)

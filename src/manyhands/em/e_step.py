@@ -95,8 +95,8 @@ def initial_posterior(annotations: Annotations, gold: Gold) -> Array:
     share = vote_share(annotations)
     share[annotations.n_labels == 0] = 1.0 / max(annotations.n_classes, 1)
     if gold is not None:
-        known = np.flatnonzero(gold >= 0)
-        share[known] = np.eye(annotations.n_classes)[gold[known]]
+        gold_items = np.flatnonzero(gold >= 0)
+        share[gold_items] = np.eye(annotations.n_classes)[gold[gold_items]]
     return share
 
 
@@ -181,10 +181,10 @@ def wrong_on_gold(annotations: Annotations, gold: Gold) -> tuple[int, int]:
     """
     if gold is None:
         return 0, 0
-    known = np.flatnonzero((gold >= 0) & (annotations.n_labels > 0))
-    share = vote_share(annotations[known])
-    is_behind = share[np.arange(len(known)), gold[known]] < share.max(axis=1, initial=0.0) - TIE
-    return int(is_behind.sum()), len(known)
+    gold_items = np.flatnonzero((gold >= 0) & (annotations.n_labels > 0))
+    share = vote_share(annotations[gold_items])
+    is_behind = share[np.arange(len(gold_items)), gold[gold_items]] < share.max(axis=1, initial=0.0) - TIE
+    return int(is_behind.sum()), len(gold_items)
 
 
 def gold_contradicts_vote(annotations: Annotations, gold: Gold) -> bool:
@@ -195,8 +195,8 @@ def gold_contradicts_vote(annotations: Annotations, gold: Gold) -> bool:
 
     Shapes: gold (n_items,).
     """
-    wrong, known = wrong_on_gold(annotations, gold)
-    return wrong >= MIN_WRONG_ON_GOLD and _GOLD_PER_WRONG * wrong >= known
+    wrong, n_gold = wrong_on_gold(annotations, gold)
+    return wrong >= MIN_WRONG_ON_GOLD and _GOLD_PER_WRONG * wrong >= n_gold
 
 
 def gold_overrules_vote(annotations: Annotations, gold: Gold) -> bool:
@@ -204,8 +204,8 @@ def gold_overrules_vote(annotations: Annotations, gold: Gold) -> bool:
 
     Shapes: gold (n_items,).
     """
-    wrong, known = wrong_on_gold(annotations, gold)
-    return 2 * wrong - known > 3 * np.sqrt(known)
+    wrong, n_gold = wrong_on_gold(annotations, gold)
+    return 2 * wrong - n_gold > 3 * np.sqrt(n_gold)
 
 
 # ----------------------------------------------------------------------------------------------------

@@ -149,12 +149,12 @@ def fit_firing(
     weight = 1.0 / np.sqrt(np.append(volume, volume.mean()))  # a root has the same bits on every processor
     start = narrow_vote(annotations, weight)
     if gold is not None:
-        known = np.flatnonzero(gold >= 0)
-        start[known] = np.eye(annotations.n_classes)[gold[known]]
-    found = pass_with_posterior(pack(annotations), safe_log(start))
-    firing, silent = _rates(annotations, found.counts, found.totals, smoothing)
+        gold_items = np.flatnonzero(gold >= 0)
+        start[gold_items] = np.eye(annotations.n_classes)[gold[gold_items]]
+    result = pass_with_posterior(pack(annotations), safe_log(start))
+    firing, silent = _rates(annotations, result.counts, result.totals, smoothing)
     silent = np.maximum(silent, _LEAST)
-    crowd = found.counts.sum(axis=0) + 1.0 / annotations.n_classes  # (truth, label); of a worker who is not silent
+    crowd = result.counts.sum(axis=0) + 1.0 / annotations.n_classes  # (truth, label); of a worker who is not silent
     unseen = safe_log(crowd / crowd.sum(axis=1, keepdims=True))
     log_odds = np.concatenate([safe_log(np.maximum(firing, _LEAST)) - safe_log(silent)[:, :, None], unseen[None]])
     log_silence = np.concatenate([safe_log(silent), np.zeros((1, annotations.n_classes))])

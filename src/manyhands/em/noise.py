@@ -107,9 +107,9 @@ class ConfusionNoise:
         if self.smoothing == 0:
             labels[labels.sum(axis=2) == 0] = 1.0  # no item of this class: a uniform row
         log = safe_log if self.smoothing == 0 else elementary.log
-        total, found = elementary.log(labels.sum(axis=2, keepdims=True)), log(labels)
-        found -= total
-        return found
+        total, log_confusion = elementary.log(labels.sum(axis=2, keepdims=True)), log(labels)
+        log_confusion -= total
+        return log_confusion
 
     def log_confusion(self, params: Array) -> Array:
         """The parameters themselves."""
@@ -227,8 +227,8 @@ class SpammerNoise:
     def _inner_em_step(self, right: Array, wrong: Array, params: Array) -> Array:
         """One step of the inner EM: the expected number of known labels, then the shares of knowledge and spam."""
         competence, spam = params[0], params[1:]
-        known = right * (competence / np.maximum(competence + spam, np.finfo(np.float64).tiny))
-        better = np.concatenate([known.sum(axis=0, keepdims=True), wrong + (right - known)])
+        competent = right * (competence / np.maximum(competence + spam, np.finfo(np.float64).tiny))
+        better = np.concatenate([competent.sum(axis=0, keepdims=True), wrong + (right - competent)])
         better += self._prior()
         total = better.sum(axis=0)
         return np.divide(better, total, out=params.copy(), where=total > 0)  # without labels and prior: unchanged

@@ -250,8 +250,8 @@ class WorkerPosteriors:
     @cached_property
     def competence(self) -> Array:
         """Expected number of labels that were known, and that were spam, shape (n_workers, 2)."""
-        known = sum_last(self.tally.right * self.p_known)
-        return np.stack([known, sum_last(self.spam)], axis=1)
+        competent = sum_last(self.tally.right * self.p_known)
+        return np.stack([competent, sum_last(self.spam)], axis=1)
 
     @cached_property
     def spam(self) -> Array:
@@ -287,8 +287,8 @@ def spammer_logs(workers: WorkerPosteriors, priors: CrowdPriors, log: Log) -> tu
 def _spammer_evidence(workers: WorkerPosteriors, priors: CrowdPriors) -> Array:
     """Lower bound of log p(counts) of the spammer type, shape (n_workers,), for any `p_known`."""
     log_known, log_spam = spammer_logs(workers, priors, digamma)
-    right, known = workers.tally.right, workers.tally.right * workers.p_known
-    slack = right * elementary.logaddexp(log_known, log_spam) - known * log_known - (right - known) * log_spam
+    right, competent = workers.tally.right, workers.tally.right * workers.p_known
+    slack = right * elementary.logaddexp(log_known, log_spam) - competent * log_known - (right - competent) * log_spam
     spam = dirichlet_evidence(priors.spam, workers.spam)
     return dirichlet_evidence(priors.competence, workers.competence) + spam + sum_last(slack)
 

@@ -121,7 +121,7 @@ def gold_offset(codes: npt.NDArray[np.int32] | None, n_classes: int) -> Array | 
     if codes is None:
         return None
     offset = np.zeros((len(codes), n_classes))
-    known = np.flatnonzero(codes >= 0)
-    offset[known] = IMPOSSIBLE
-    offset[known, codes[known]] = 0.0
+    gold_items = np.flatnonzero(codes >= 0)
+    offset[gold_items] = IMPOSSIBLE
+    offset[gold_items, codes[gold_items]] = 0.0
     return offset

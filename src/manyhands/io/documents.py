@@ -469,18 +469,18 @@ def _is_exact(number: bytes) -> bool:
     return repr(value) == text or Decimal(repr(value)) == Decimal(text)
 
 
-def _outside_texts(content: bytes, found: Sequence[tuple[int, int]]) -> _Spans:
+def _outside_texts(content: bytes, spans: Sequence[tuple[int, int]]) -> _Spans:
     """Return the spans that are not within a string: an even number of quotes comes before them."""
     plain = content.replace(rb"\\", b"..").replace(rb"\"", b"..") if b"\\" in content else content
-    codes, begins = np.frombuffer(plain, np.uint8), np.array([begin for begin, _ in found])
-    n_quotes = np.zeros(len(found), np.int64)
+    codes, begins = np.frombuffer(plain, np.uint8), np.array([begin for begin, _ in spans])
+    n_quotes = np.zeros(len(spans), np.int64)
     before = 0
     for first in range(0, len(codes), _PIECE):
         quotes = first + np.flatnonzero(codes[first : first + _PIECE] == _QUOTE)
         low, high = np.searchsorted(begins, (first, first + _PIECE))
         n_quotes[low:high] = before + np.searchsorted(quotes, begins[low:high])
         before += len(quotes)
-    return [span for span, count in zip(found, n_quotes.tolist()) if count % 2 == 0]
+    return [span for span, count in zip(spans, n_quotes.tolist()) if count % 2 == 0]
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -565,9 +565,9 @@ def _check_member(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) -
 
 def _refuse_long_numbers(xml: bytes, name: str) -> None:
     """Refuse integers in number cells that no float represents: different ids would be read as one."""
-    for found in _LONG.finditer(xml):
-        digits = found[1].decode()[:_MAX_DIGITS]
-        cells = _CELL.findall(xml, max(found.start() - _UNFINISHED, 0), found.start())
+    for match in _LONG.finditer(xml):
+        digits = match[1].decode()[:_MAX_DIGITS]
+        cells = _CELL.findall(xml, max(match.start() - _UNFINISHED, 0), match.start())
         if cells and not _TYPE.search(cells[-1]) and int(float(digits)) != int(digits):
             raise AnnotationError(
                 f"{name}: a cell holds the number {shorten(digits)}, of which a spreadsheet keeps 15 digits. "

@@ -145,7 +145,7 @@ class FeaturePipeline:
             document = json.loads(content)
             if document["schema"] == _SCHEMA:
                 words, scale = document["tfidf"], document["scale"]
-                found = cls(
+                pipeline = cls(
                     _texts(document["columns"]),
                     _texts(document["text"]),
                     None if words is None else TfIdf(_texts(words["terms"]), _floats(words["weights"], words["terms"])),
@@ -153,8 +153,8 @@ class FeaturePipeline:
                     if scale is None
                     else _Standardisation(_floats(scale["mean"]), _positive_floats(scale["std"], scale["mean"])),
                 )
-                found._refuse_contradictions()
-                return found
+                pipeline._refuse_contradictions()
+                return pipeline
         except (KeyError, TypeError, ValueError, RecursionError, OverflowError) as error:
             cause = (
                 f"it has no {error}" if isinstance(error, KeyError) else str(error).partition("\n")[0].rstrip(".")[:200]

@@ -454,29 +454,29 @@ def _features_of_items(
     )
 
 
-def _chosen(found: dict[str, dict[str, Any]], source: str) -> ColumnChoice:
+def _chosen(fields: dict[str, dict[str, Any]], source: str) -> ColumnChoice:
     """Choose the fields with text; those with numbers only if there is no text, as many are ids."""
-    choice = choose_columns({name: _as_series(name, values, list(values)) for name, values in found.items()})
+    choice = choose_columns({name: _as_series(name, values, list(values)) for name, values in fields.items()})
     if choice.text:
         return ColumnChoice((), choice.text, (*choice.numbers, *choice.left_out))
     if choice.numbers:
         return choice
-    there = f"It has: {listed(list(found))}" if found else "It has no fields of items"
+    there = f"It has: {listed(list(fields))}" if fields else "It has no fields of items"
     raise AnnotationError(
         f"{source} has no text of its items. {there}. Name a field with `text=`, or give other features."
     )
 
 
-def _flatten(found: dict[str, dict[str, Any]], name: str, values: dict[str, Any], depth: int = 0) -> None:
+def _flatten(fields: dict[str, dict[str, Any]], name: str, values: dict[str, Any], depth: int = 0) -> None:
     """Add a field; those of nested objects as ``name.key``, and the texts of a list as one text."""
     for item, value in values.items():
         if isinstance(value, dict) and depth < _MAX_DEPTH:
             for key, inner in value.items():
-                _flatten(found, f"{name}.{key}", {item: inner}, depth + 1)
+                _flatten(fields, f"{name}.{key}", {item: inner}, depth + 1)
         elif isinstance(value, list):
-            found.setdefault(name, {})[item] = "\n".join(filter(None, map(_text_within, value)))
+            fields.setdefault(name, {})[item] = "\n".join(filter(None, map(_text_within, value)))
         elif value is not None:
-            found.setdefault(name, {})[item] = value
+            fields.setdefault(name, {})[item] = value
 
 
 def _text_within(entry: Any) -> str:
@@ -487,7 +487,7 @@ def _text_within(entry: Any) -> str:
 
 def _short(name: str, names: Sequence[str]) -> str:
     """Return the name of a field without the prefix that the export has."""
-    if any(normalise_name(name) == normalise_name(known) for known in names):
+    if any(normalise_name(name) == normalise_name(name_there) for name_there in names):
         return name
     return next((name[len(prefix) :] for prefix in _PREFIXES if name.startswith(prefix)), name)
 

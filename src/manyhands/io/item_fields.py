@@ -198,23 +198,23 @@ _ARGILLA_ENDINGS = (".responses", ".users", ".responses.status", ".suggestion", 
 _LABELBOX_V1 = {"Labeled Data": "row_data", "External ID": "external_id", "Global Key": "global_key"}
 
 
-def add_fields(found: ItemFields, document: Document, judgements: Judgements, options: ColumnOptions) -> None:
+def add_fields(fields_of_items: ItemFields, document: Document, judgements: Judgements, options: ColumnOptions) -> None:
     """Add the fields of the items of a document."""
     read = _OF_OBJECTS.get(judgements.format)
     if read is not None and (isinstance(document, Records | Folder) or judgements.format not in _OF_TABLES):
         for item, fields in read(document, judgements, options):
-            found.add(item, fields)
+            fields_of_items.add(item, fields)
     elif judgements.format in _OF_TABLES and isinstance(document, Table | Records):
-        _add_rows_of_table(found, document, judgements, options)
+        _add_rows_of_table(fields_of_items, document, judgements, options)
 
 
-def finish_fields(found: ItemFields, format_name: str, convert: Callable[[str], Any] | None = None) -> None:
+def finish_fields(fields_of_items: ItemFields, format_name: str, convert: Callable[[str], Any] | None = None) -> None:
     """Leave out what turns out not to be a field of items, once the fields of all files were added."""
     if format_name not in _SEPARATE:
-        found.drop_varying()
-    found.drop_empty()
+        fields_of_items.drop_varying()
+    fields_of_items.drop_empty()
     if convert is not None:
-        found.convert_items(convert)
+        fields_of_items.convert_items(convert)
 
 
 _SEPARATE = (
@@ -322,23 +322,25 @@ _WORKER_NAMES = frozenset(map(normalise_name, COMMON_NAMES["worker"]))
 _QUESTION_NAMES = frozenset(map(normalise_name, COMMON_NAMES["question"]))
 
 
-def _add_rows_of_table(found: ItemFields, document: Document, judgements: Judgements, options: ColumnOptions) -> None:
+def _add_rows_of_table(
+    fields_of_items: ItemFields, document: Document, judgements: Judgements, options: ColumnOptions
+) -> None:
     """Add the fields of the items of a table."""
     table = as_table(document)
     if judgements.format == "mturk":
-        found.add_columns(judgements.item, _uploaded(table, options).items())
+        fields_of_items.add_columns(judgements.item, _uploaded(table, options).items())
     elif judgements.format == "toloka":
-        found.add_columns(judgements.item, named_columns(table, _TOLOKA_INPUT).items())
+        fields_of_items.add_columns(judgements.item, named_columns(table, _TOLOKA_INPUT).items())
     else:
         at_item = _position(table.header, judgements.mapping["item"])
         items = _row_numbers(table) if at_item is None else table.column(at_item)
         names = _fields_of_items(table, judgements, at_item)
         if isinstance(document, Records) and document.objects:
             for item, entry in zip(items.to_list(), document.objects):
-                found.add(item, {new: entry.get(table.header[at]) for at, new in names.items()})
+                fields_of_items.add(item, {new: entry.get(table.header[at]) for at, new in names.items()})
         else:
-            found.add_columns(items, [(new, table.original(at)) for at, new in names.items()])
-        _drop_workers(found)
+            fields_of_items.add_columns(items, [(new, table.original(at)) for at, new in names.items()])
+        _drop_workers(fields_of_items)
 
 
 def _uploaded(table: Table, options: ColumnOptions) -> dict[str, pl.Series]:
@@ -375,12 +377,12 @@ def _is_technical(name: str, format_name: str) -> bool:
     return format_name == "counts" and (name == "count" or name.endswith("_count"))
 
 
-def _drop_workers(found: ItemFields) -> None:
+def _drop_workers(fields_of_items: ItemFields) -> None:
     """Leave out columns that are called like workers, unless repeated rows show that they belong to items."""
-    for name, column in list(found.fields.items()):
+    for name, column in list(fields_of_items.fields.items()):
         if normalise_name(name) in _WORKER_NAMES and not column.repeated:
-            del found.fields[name]
-            found.left_out.append(name)
+            del fields_of_items.fields[name]
+            fields_of_items.left_out.append(name)
 
 
 def _position(header: Sequence[str], name: str) -> int | None:
@@ -488,7 +490,7 @@ def _documents(path: Any, encoding: str | None) -> list[Document]:
     return [parse(source, encoding) for source in document.members.values() if source.size]
 
 
-def _add_export(found: ItemFields, document: Document, format_name: str, item: str | None) -> str:
+def _add_export(fields_of_items: ItemFields, document: Document, format_name: str, item: str | None) -> str:
     """Add the fields of an export; they do not depend on the question."""
     options = ColumnOptions(item=item)
     try:
@@ -496,11 +498,11 @@ def _add_export(found: ItemFields, document: Document, format_name: str, item: s
     except SeveralQuestionsError as error:
         options = ColumnOptions(item=item, question=error.questions[0])
         judgements = read_document(document, options, format_name)
-    add_fields(found, document, judgements, options)
+    add_fields(fields_of_items, document, judgements, options)
     return judgements.format
 
 
-def _add_items(found: ItemFields, table: Table, item: str | None) -> None:
+def _add_items(fields_of_items: ItemFields, table: Table, item: str | None) -> None:
     """Add the columns of a table with a row for each item."""
     at = find_common(table.header, "item") if item is None else find_column(table.header, item, "item", table.name)
     if at is None:
@@ -508,7 +510,7 @@ def _add_items(found: ItemFields, table: Table, item: str | None) -> None:
             f"{table.name} has no column that looks like ids of items. It has: {listed(table.header)}. Call it item."
         )
     others = [place for place in range(len(table.header)) if place != at]
-    found.add_columns(table.column(at), [(table.header[place], table.original(place)) for place in others])
+    fields_of_items.add_columns(table.column(at), [(table.header[place], table.original(place)) for place in others])
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -576,7 +578,7 @@ def _workers(table: Table, judgements: Judgements) -> pl.Series:
 
 def _of_users(document: Document, source: str, wanted: str) -> _Counts:
     """Count what the users of a Label Studio export are, by a field of the objects that describe them."""
-    users, found, fields = Users(), _Counts(), dict[str, None]()
+    users, counts, fields = Users(), _Counts(), dict[str, None]()
     for task in tasks_of(document):
         for annotation in entries_of(task, "annotations", source) or entries_of(task, "completions", source):
             user: Any = annotation.get("completed_by") if isinstance(annotation, dict) else None
@@ -586,14 +588,14 @@ def _of_users(document: Document, source: str, wanted: str) -> _Counts:
             worker, key = users.name(user), _key(user, wanted)
             text = None if key is None else scalar_text(user[key])
             if worker is not None and text is not None and text.strip():
-                found.setdefault(worker, Counter())[text.strip()] += 1
+                counts.setdefault(worker, Counter())[text.strip()] += 1
     if not any(normalise_name(name) == normalise_name(wanted) for name in fields):
         has = f"they have: {listed(list(fields))}" if fields else "they are named by number only"
         raise AnnotationError(
             f"The users of {source} (completed_by) have no field {shorten(wanted)!r}; {has}. "
             f"Name another, or {_INSTEAD}."
         )
-    return found
+    return counts
 
 
 def _key(user: Mapping[str, Any], wanted: str) -> str | None:

@@ -210,14 +210,14 @@ def find_column(header: Sequence[str], wanted: str, role: str, source: str) -> i
     return single_column(header, places, role, source)
 
 
-def single_column(header: Sequence[str], found: Sequence[int], role: str, source: str) -> int:
+def single_column(header: Sequence[str], columns: Sequence[int], role: str, source: str) -> int:
     """Return the only column found for a role."""
-    if len(found) > 1:
-        alike = list(dict.fromkeys(header[at] for at in found))
+    if len(columns) > 1:
+        alike = list(dict.fromkeys(header[at] for at in columns))
         alike_names = " and ".join(repr(shorten(name)) for name in alike)
-        remedy = column_hint(role) if len(alike) == len(found) else "Rename all but one."
-        raise AnnotationError(f"{source} has {len(found)} columns for the {role}, called {alike_names}. {remedy}")
-    return found[0]
+        remedy = column_hint(role) if len(alike) == len(columns) else "Rename all but one."
+        raise AnnotationError(f"{source} has {len(columns)} columns for the {role}, called {alike_names}. {remedy}")
+    return columns[0]
 
 
 _PARAMETERS = {
@@ -686,12 +686,12 @@ def find_verdicts(table: Table, place: Mapping[str, int], verdicts: str | None) 
     Without `verdicts`, a column called order or position with numbers is one only if a worker gave an item two labels
     under two values, and the labels name two answers: in other tables such a column is the order of the tasks.
     """
-    found = _find_column(table, place.values(), verdicts)
-    if found is None:
+    column = _find_column(table, place.values(), verdicts)
+    if column is None:
         return None
-    at, words, (_, other) = found
+    at, words, (_, other) = column
     label = table.column(place["label"])
-    if verdicts is None and not _is_sure(table, found) and not _asked_twice(table, place, words):
+    if verdicts is None and not _is_sure(table, column) and not _asked_twice(table, place, words):
         return None
     has_label = (label.fill_null("").str.strip_chars() != "").fill_null(False)
     blank = (has_label & (words == "")).arg_true()
@@ -719,18 +719,18 @@ def find_verdicts(table: Table, place: Mapping[str, int], verdicts: str | None) 
 
 def note_unused(table: Table, place: Mapping[str, int]) -> dict[str, str]:
     """Return the note on an order of presentation that is not read, since labels have weights."""
-    found = _find_column(table, place.values(), None)
-    if found is None or not _is_sure(table, found):
+    column = _find_column(table, place.values(), None)
+    if column is None or not _is_sure(table, column):
         return {}
     return {
-        "order_unused": f"{table.name} has an order of presentation ({table.header[found[0]]}), which is not used, "
+        "order_unused": f"{table.name} has an order of presentation ({table.header[column[0]]}), which is not used, "
         f"since labels have weights: verdicts of a judge on a pair in both orders count as repeated answers."
     }
 
 
-def _is_sure(table: Table, found: tuple[int, pl.Series, tuple[str, str]]) -> bool:
+def _is_sure(table: Table, column: tuple[int, pl.Series, tuple[str, str]]) -> bool:
     """Whether a column can hardly be anything but an order of presentation, by its values or its name."""
-    at, _, orders = found
+    at, _, orders = column
     return orders in _SURE_ORDERS or normalise_name(table.header[at]) in _SURE_NAMES
 
 
@@ -826,19 +826,19 @@ def order_codes(swapped: pl.Series) -> npt.NDArray[np.int8]:
     return swapped.cast(pl.Int8).fill_null(UNKNOWN_ORDER).to_numpy(writable=True)
 
 
-def note_on_verdicts(found: Mapping[Any, PositionBias], column: str) -> dict[str, str]:
+def note_on_verdicts(biases: Mapping[Any, PositionBias], column: str) -> dict[str, str]:
     """Return the note on verdicts in both orders, or on those of which nothing can be said."""
-    n_pairs = sum(one.n_pairs for one in found.values())
+    n_pairs = sum(one.n_pairs for one in biases.values())
     if not n_pairs:
         return {
             "one_order": f"No judge saw a pair in both orders of presentation ({column}), so that preferences for a "
             f"place cannot be told from those for an answer. Ask some pairs in the other order too."
         }
-    flips = sum(one.n_flips for one in found.values()) / n_pairs
-    n_verdicts = sum(one.n_verdicts for one in found.values())
-    share = sum(one.n_first for one in found.values()) / max(n_verdicts, 1)
+    flips = sum(one.n_flips for one in biases.values()) / n_pairs
+    n_verdicts = sum(one.n_verdicts for one in biases.values())
+    share = sum(one.n_first for one in biases.values()) / max(n_verdicts, 1)
     first = f"; {share:.0%} of the verdicts name the answer shown first" if n_verdicts else ""
-    judges = counted(sum(one.n_pairs > 0 for one in found.values()), "judge")
+    judges = counted(sum(one.n_pairs > 0 for one in biases.values()), "judge")
     return {
         "both_orders": f"Labels are verdicts on pairs in both orders of presentation ({column}), and both count. "
         f"{judges} saw pairs in both orders, {counted(n_pairs, 'time')} in all: the verdict changed with the order in "

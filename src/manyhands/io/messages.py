@@ -72,11 +72,11 @@ def find_question(question: str | None, names: Sequence[str], source: str) -> tu
             f"describes them all, and aggregate with `all_questions=True` takes each in turn.",
             names,
         )
-    found = split_question(question, names)
-    if found is None:
+    question_and_choice = split_question(question, names)
+    if question_and_choice is None:
         hint = did_you_mean(question, names)
         raise AnnotationError(f"{source} has no question {shorten(question)!r}. It has: {listed(names)}.{hint}")
-    return found
+    return question_and_choice
 
 
 def argument(parameter: str, *values: str) -> str:

@@ -42,7 +42,7 @@ def describe_reading(reading: Reading) -> dict[str, Any]:
         "workers_known": reading.workers_known,
         "refusal": reading.refusal,
         "notes": reading.notes,
-    } | ({"kinds": dict(Counter(known.kind for known in reading.kinds.values()))} if reading.kinds else {})
+    } | ({"kinds": dict(Counter(kind.kind for kind in reading.kinds.values()))} if reading.kinds else {})
 
 
 def describe_crowd(annotations: Annotations) -> dict[str, Any]:
@@ -71,9 +71,9 @@ def describe_crowd(annotations: Annotations) -> dict[str, Any]:
 
 def describe_order(annotations: Annotations) -> dict[str, Any]:
     """Return the order of ordered classes, and the crowd's weighted kappa."""
-    found = {f"{w}_kappa": metrics.weighted_kappa(annotations, w, n_bootstrap=0).value for w in _WEIGHTS}
+    kappas = {f"{w}_kappa": metrics.weighted_kappa(annotations, w, n_bootstrap=0).value for w in _WEIGHTS}
     return {"order": class_names(annotations.classes)} | {
-        name: None if np.isnan(value) else round(value, 6) for name, value in found.items()
+        name: None if np.isnan(value) else round(value, 6) for name, value in kappas.items()
     }
 
 
@@ -91,7 +91,7 @@ def describe_agreement(
     """
     if order is None and annotations.is_ordered and level == "ordinal":
         order = annotations.classes.tolist()
-    found = {
+    figures = {
         "percent agreement": metrics.percent_agreement(annotations, n_bootstrap=n_bootstrap, random_state=random_state),
         "Fleiss' kappa": metrics.fleiss_kappa(annotations, n_bootstrap=n_bootstrap, random_state=random_state),
         f"Krippendorff's alpha ({level})": metrics.krippendorff_alpha(
@@ -100,12 +100,12 @@ def describe_agreement(
     }
     if level == "ordinal" or annotations.is_ordered:
         for weights in _WEIGHTS:
-            found[f"kappa, {weights} weights"] = metrics.weighted_kappa(
+            figures[f"kappa, {weights} weights"] = metrics.weighted_kappa(
                 annotations, weights, order, n_bootstrap=n_bootstrap, random_state=random_state
             )
     return [
         {"measure": name, "value": a.value, "low": a.low, "high": a.high, "n_items": a.n_items, "reason": a.reason}
-        for name, a in found.items()
+        for name, a in figures.items()
     ]
 
 

@@ -66,7 +66,7 @@ class Reader:
 
     def struct(self, shape: _Shape, depth: int = 0) -> dict[int, Any]:
         """Read a structure."""
-        found: dict[int, Any] = {}
+        fields: dict[int, Any] = {}
         number = 0
         while True:
             number, kind = self._field(number)
@@ -75,13 +75,13 @@ class Reader:
             wanted = shape.types.get(number)
             if wanted is None:
                 self._skip(kind, depth + 1)
-            elif number in found or wanted != kind:
+            elif number in fields or wanted != kind:
                 raise ThriftError(f"field {number} is there twice, or of another type")
             else:
-                found[number] = self._value(kind, shape.inside.get(number), depth + 1)
-        if not all(number in found for number in shape.needed):
+                fields[number] = self._value(kind, shape.inside.get(number), depth + 1)
+        if not all(number in fields for number in shape.needed):
             raise ThriftError("a structure lacks a field")
-        return found
+        return fields
 
     def _field(self, before: int) -> tuple[int, int]:
         """Return the number and type of the next field."""
@@ -263,20 +263,20 @@ class _Tables:
 
     def follow(self, table: int, entry: int) -> int | None:
         """Follow an entry of a table; None if the table has no such entry."""
-        known = table - self._number("<i", table)
+        layout = table - self._number("<i", table)
         place = 4 + 2 * entry
-        if place + 2 > self._number("<H", known):
+        if place + 2 > self._number("<H", layout):
             return None
-        offset = self._number("<H", known + place)
+        offset = self._number("<H", layout + place)
         return self.follow_at(table + offset) if offset else None
 
     def length(self, table: int, entry: int) -> int:
         """Return the length of a text or a list, each entry of which takes at least a byte."""
         at = self.follow(table, entry)
-        found = 0 if at is None else self._number("<I", at)
-        if found > len(self.content):
+        size = 0 if at is None else self._number("<I", at)
+        if size > len(self.content):
             raise IndexError
-        return found
+        return size
 
     def entries(self, table: int, entry: int) -> Iterator[int]:
         """Yield the tables that a list refers to."""

@@ -119,11 +119,11 @@ def _pack_items(items: Collection[Any], n_rows: int) -> list[str | None]:
 
 def _unpack_items(cells: Iterable[str]) -> list[str] | None:
     """Return the names of all items from which questions were drawn; None if a part of them is missing or damaged."""
-    found = [match for cell in cells if (match := _PACKED.fullmatch(unguard(cell)))]
-    if len({match[2] for match in found}) != 1:
+    matches = [match for cell in cells if (match := _PACKED.fullmatch(unguard(cell)))]
+    if len({match[2] for match in matches}) != 1:
         return None
-    parts = {int(match[1]): match[3] for match in found}
-    if sorted(parts) != list(range(1, int(found[0][2]) + 1)):
+    parts = {int(match[1]): match[3] for match in matches}
+    if sorted(parts) != list(range(1, int(matches[0][2]) + 1)):
         return None
     try:
         packed = base64.b64decode("".join(parts[at] for at in sorted(parts)), validate=True)
@@ -159,10 +159,10 @@ def read_answers(
 ) -> Answers:
     """Read one or several files of answers; rows without an answer, or with "?", stay open questions."""
     files = [paths] if isinstance(paths, str | Path) else list(paths)
-    found = [_read_one(path, annotations, renamed or {}) for path in files]
-    for path, parts in zip(files, found):
-        _refuse_contradiction(path, parts, [part for parts in found for part in parts])
-    every = combine_answers([part for parts in found for part in parts])
+    answers = [_read_one(path, annotations, renamed or {}) for path in files]
+    for path, parts in zip(files, answers):
+        _refuse_contradiction(path, parts, [part for parts in answers for part in parts])
+    every = combine_answers([part for parts in answers for part in parts])
     if not len(every):
         raise AnnotationError(f"{listed([str(path) for path in files])}: no question is answered. Fill in {ANSWER!r}.")
     return every

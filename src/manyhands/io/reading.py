@@ -609,9 +609,9 @@ def _concatenate_gold(parts: Sequence[Judgements]) -> dict[str, dict[str, tuple[
     """Return the known answers of all files; where two files differ, either answer counts as right."""
     gold: dict[str, dict[str, tuple[str, ...]]] = {}
     for part in parts:
-        for question, known in part.gold.items():
+        for question, gold_of_items in part.gold.items():
             of_question = gold.setdefault(question, {})
-            for item, right in known.items():
+            for item, right in gold_of_items.items():
                 of_question[item] = tuple(dict.fromkeys(of_question.get(item, ()) + right))
     return gold
 
@@ -800,10 +800,10 @@ def _make_reading(
     verdict_notes = note_on_verdicts(kept.position_bias, column) if kept.position_bias else {}
     counts = np.bincount(annotations.label, minlength=annotations.n_classes)
     chosen = read_options.selection
-    known = _convert_gold(gold, read_options)
+    gold_of_items = _convert_gold(gold, read_options)
     if chosen.exclude_items or chosen.only_items:
         items = set(annotations.item_ids.tolist())
-        known = {item: label for item, label in known.items() if item in items}
+        gold_of_items = {item: label for item, label in gold_of_items.items() if item in items}
     left_out: set[str] = set()
     if chosen.exclude_workers or chosen.only_workers:
         left_out = set(rows.values("worker").to_list()) - set(map(str, annotations.worker_ids.tolist()))
@@ -816,7 +816,7 @@ def _make_reading(
         judgements.format,
         name,
         questions,
-        known,
+        gold_of_items,
         judgements.workers_known,
         judgements.refusal or refuse_labels(annotations.classes, counts, judgements.source, name),
         renamed=rows.renamed,

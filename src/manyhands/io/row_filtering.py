@@ -289,7 +289,7 @@ def _leave_out(
 
     Shapes: returns values (n_values + 1,), of which the last is for null.
     """
-    found: dict[str, Mask] = {}
+    rows_of: dict[str, Mask] = {}
     notes: dict[str, str] = {}
     for role in ("worker", "item"):
         names = [f"exclude_{role}s", f"only_{role}s"]
@@ -305,13 +305,13 @@ def _leave_out(
         rows = (reason == 0) & gone[coded[role].codes]
         reason[rows] = _CODE[f"excluded_{role}"]
         here = np.unique(coded[role].codes[rows])
-        found[role] = gone
+        rows_of[role] = gone
         notes[f"excluded_{role}s"] = (
             f"{counted(len(here), role)} with {counted(int(rows.sum()), 'label')} "
             f"{'was' if len(here) == 1 else 'were'} left out, as {' and '.join(f'`{name}`' for name in given)} "
             f"{'ask' if len(given) > 1 else 'asks'}."
         )
-    return found, notes
+    return rows_of, notes
 
 
 def find_ids(
@@ -321,31 +321,31 @@ def find_ids(
 
     Shapes: texts (n,); returns (n,).
     """
-    found, known, notes = np.zeros(len(texts), bool), set(texts), dict[str, str]()
+    mask, ids, notes = np.zeros(len(texts), bool), set(texts), dict[str, str]()
     for text in given:
-        if text in known:
-            found |= places_of(texts, text, role)
+        if text in ids:
+            mask |= places_of(texts, text, role)
         elif Path(text).is_file():
             names = _names_in(Path(text), role)
-            here = [name for name in names if name in known]
+            here = [name for name in names if name in ids]
             if not here:
                 raise ParameterError(
                     f"`{parameter}`: {text} names no {role} of {source}. It must have an id in each line, or a "
                     f"column {role}."
                 )
-            found |= places_of(texts, here, role)
+            mask |= places_of(texts, here, role)
             if len(here) < len(names):
                 unknown = counted(len(names) - len(here), "id")
                 notes[f"unknown_{role}s"] = f"{unknown} of {Path(text).name} are no {role}s of {source}."
         else:
             try:
-                found |= places_of(texts, [part.strip() for part in text.split(",") if part.strip()], role)
+                mask |= places_of(texts, [part.strip() for part in text.split(",") if part.strip()], role)
             except ParameterError as error:
                 raise ParameterError(
                     f"`{parameter}`: {error} It takes ids and patterns of {source}, separated by commas, or a file of "
                     f"ids."
                 ) from None
-    return found, notes
+    return mask, notes
 
 
 def _names_in(path: Path, role: str) -> list[str]:
@@ -406,13 +406,13 @@ def _drop_repeats(
 
 
 def _treat_strays(
-    coded: dict[str, Coded], reason: npt.NDArray[np.int8], options: ReadOptions, known: Collection[str]
+    coded: dict[str, Coded], reason: npt.NDArray[np.int8], options: ReadOptions, classes: Collection[str]
 ) -> dict[str, str]:
     """Exclude, merge or refuse the labels of stray classes, in place; return the note on them."""
     if (options.ids or {}).get("label") is not None:  # the caller says what the classes are
         return {}
     rows: Any = slice(None) if not reason.any() else np.flatnonzero(reason == 0)
-    is_stray, strays = find_strays(coded, rows, known)
+    is_stray, strays = find_strays(coded, rows, classes)
     if not strays.counts:
         return {}
     policy, labels = options.rare_classes, coded["label"]
@@ -427,14 +427,14 @@ def _treat_strays(
 
 
 def _ids_and_codes(
-    column: Coded, known: Mask, kept: Any, role: str, options: ReadOptions
+    column: Coded, mask: Mask, kept: Any, role: str, options: ReadOptions
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
     """Return the codes of the rows that count, and the values they stand for: those that occur, or those given."""
     convert = (options.types or {}).get(role)
     given_ids = (options.ids or {}).get(role)
-    present = np.full(len(column.values), known.all())
-    if not known.all():
-        present[column.codes[known]] = True
+    present = np.full(len(column.values), mask.all())
+    if not mask.all():
+        present[column.codes[mask]] = True
     if convert is None and given_ids is None:
         ids = (column.values if present.all() else column.values.filter(pl.Series(present))).to_numpy()
         if present.all():
@@ -514,8 +514,8 @@ def _position_bias(
     if judgements.names_first is not None:
         first = judgements.names_first.cast(pl.Int8).fill_null(UNKNOWN_ORDER).to_numpy()[kept]
         place[first != UNKNOWN_ORDER] = 1 - first[first != UNKNOWN_ORDER]
-    known = order != UNKNOWN_ORDER
-    columns = item[known], worker[known], label[known], order[known] == 1, place[known]
+    has_order = order != UNKNOWN_ORDER
+    columns = item[has_order], worker[has_order], label[has_order], order[has_order] == 1, place[has_order]
     return dict(zip(worker_ids.tolist(), count_positions(*columns, len(worker_ids))))
 
 
@@ -740,7 +740,7 @@ def check_rare_classes(policy: str) -> None:
 def find_strays(
     coded: dict[str, Coded],
     rows: npt.NDArray[np.intp] | slice,
-    known: Collection[str],
+    classes: Collection[str],
     *,
     n_labels: int | None = None,
 ) -> tuple[npt.NDArray[np.bool_], Strays]:
@@ -760,7 +760,7 @@ def find_strays(
     for code, at, who in zip(label[here].tolist(), item[here].tolist(), worker[here].tolist()):
         chosen.setdefault((code, at), set()).add(who)
     for (code, _), workers in chosen.items():
-        is_stray[code] &= len(workers) == 1 and names[code] not in known
+        is_stray[code] &= len(workers) == 1 and names[code] not in classes
     if counts[is_stray].sum() * _MOST_OF_ALL > n_labels:
         is_stray[:] = False
     return is_stray, Strays({names[code]: int(counts[code]) for code in np.flatnonzero(is_stray)}, n_labels)

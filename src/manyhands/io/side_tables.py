@@ -106,14 +106,14 @@ def read_gold(
 
 
 def _usable(
-    path: str | Path, known: dict[str, str], annotations: Annotations, with_features: Collection[str]
+    path: str | Path, label_of: dict[str, str], annotations: Annotations, with_features: Collection[str]
 ) -> dict[str, str]:
     """Return the labels that the annotations and features can use, and warn about the others."""
     items, classes = {*annotations.item_ids.tolist(), *with_features}, set(annotations.classes.tolist())
-    here = {item: label for item, label in known.items() if item in items}
+    here = {item: label for item, label in label_of.items() if item in items}
     if not here:
         raise AnnotationError(
-            f"{path} names no item of the export: it has {listed(list(known))}; the export has items such as "
+            f"{path} names no item of the export: it has {listed(list(label_of))}; the export has items such as "
             f"{shorten(str(annotations.item_ids[0]))!r}."
         )
     usable = {item: label for item, label in here.items() if label in classes}
@@ -123,7 +123,7 @@ def _usable(
             f"{path} names classes that no worker gave: {listed(new)}. There are: {listed(sorted(classes))}."
         )
     nowhere = "neither in the export nor in the features" if with_features else "not in the export"
-    left_out = {nowhere: len(known) - len(here), "of a class that no worker gave": len(here) - len(usable)}
+    left_out = {nowhere: len(label_of) - len(here), "of a class that no worker gave": len(here) - len(usable)}
     excluded = " and ".join(f"{counted(n, 'item')} {why}" for why, n in left_out.items() if n)
     if excluded:
         warnings.warn(f"gold_left_out: Left out of {path}: {excluded}.", CrowdWarning, stacklevel=3)

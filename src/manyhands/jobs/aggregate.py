@@ -148,25 +148,25 @@ def fit_with_answers(
     guarantees: Guarantees = NO_GUARANTEES,
 ) -> AnsweredFit:
     """Fit a method, or the one that the answers select, and say what the answers allow to say."""
-    known = dict(gold)
+    gold_and_answers = dict(gold)
     if answers is None:
         plain: Aggregator = registry.create_seeded(method, random_state)
-        plain.fit(annotations, gold=known or None)
-        return AnsweredFit(plain, method, known, _block(plain, None, accuracy=estimate_accuracy(plain)))
-    _refuse_contradiction(known, answers)
+        plain.fit(annotations, gold=gold_and_answers or None)
+        return AnsweredFit(plain, method, gold_and_answers, _block(plain, None, accuracy=estimate_accuracy(plain)))
+    _refuse_contradiction(gold_and_answers, answers)
     random, unlabelled = _labelled(annotations, answers.of_kind(RANDOM))
-    known |= unlabelled
+    gold_and_answers |= unlabelled
     decisive = answers.part(item for item in answers.values if item not in {**random.values, **unlabelled})
     selection: Selection | None = None
     if method == registry.DEFAULT and len(decisive):
-        model = select_by_answers(annotations, decisive, gold=known, random_state=random_state)
+        model = select_by_answers(annotations, decisive, gold=gold_and_answers, random_state=random_state)
         selection = model.selection_
         method = registry_name(selection.method)
     else:
         created: Aggregator = registry.create_seeded(method, random_state)
-        gold = known | dict(decisive.values)
+        gold = gold_and_answers | dict(decisive.values)
         model = CalibratedAggregator(created, None, tuple(decisive.values)).fit(annotations, gold or None)
-    every = known | dict(answers.values)
+    every = gold_and_answers | dict(answers.values)
     guaranteed, columns = _guaranteed(model, random, guarantees)
     figures: dict[str, Any] = {"selection": selection} | guaranteed
     if not len(random):
@@ -188,17 +188,17 @@ def _guaranteed(
     model: Aggregator, random: Answers, guarantees: Guarantees
 ) -> tuple[dict[str, Any], dict[str, list[Any]]]:
     """Return what can be guaranteed about a model, and the columns of labels.csv that show it."""
-    found: dict[str, Any] = {}
+    block: dict[str, Any] = {}
     columns: dict[str, list[Any]] = {}
     if guarantees.guarantee is not None:
         error, confidence = parse_guarantee(guarantees.guarantee)
-        found["guarantee"] = guarantee(model, random, error=error, confidence=confidence)
-        columns["stands"] = ["yes" if stands else "expert" for stands in found["guarantee"].stands.tolist()]
+        block["guarantee"] = guarantee(model, random, error=error, confidence=confidence)
+        columns["stands"] = ["yes" if stands else "expert" for stands in block["guarantee"].stands.tolist()]
     if guarantees.sets is not None:
         coverage, confidence = parse_sets(guarantees.sets)
-        found["sets"] = label_sets(model, random, coverage=coverage, confidence=confidence)
-        columns["label_set"] = ["; ".join(map(str, labels)) for labels in found["sets"].as_lists()]
-    return found, columns
+        block["sets"] = label_sets(model, random, coverage=coverage, confidence=confidence)
+        columns["label_set"] = ["; ".join(map(str, labels)) for labels in block["sets"].as_lists()]
+    return block, columns
 
 
 def _labelled(annotations: Annotations, random: Answers) -> tuple[Answers, dict[Any, Any]]:
@@ -223,14 +223,14 @@ def _strata(model: Aggregator, random: Answers, n_unlabelled: int) -> tuple[dict
     answered = np.isin(np.arange(len(items)), [row for row, item in enumerate(items) if item in random.values])
     counts = {name: (int(rows.sum()), int((rows & answered).sum())) for name, rows in zip(names, own)}
     new = [item for item, is_new in zip(items, labelled & (codes < 0)) if is_new]
-    found: dict[str, Any] = {"items": {name: {"n_items": n, "n_answers": k} for name, (n, k) in counts.items() if n}}
-    found["n_new"] = len(new)
+    block: dict[str, Any] = {"items": {name: {"n_items": n, "n_answers": k} for name, (n, k) in counts.items() if n}}
+    block["n_new"] = len(new)
     if n_unlabelled:
-        found["sentence"] = (
+        block["sentence"] = (
             f"{counted(n_unlabelled, 'random answer')} about items without labels cannot show whether labels are right."
         )
-    if not new and len(found["items"]) < 2:
-        return found, {}
+    if not new and len(block["items"]) < 2:
+        return block, {}
     parts = [f"{counted(k, 'answer')} about {counted(n, 'item')} ({name})" for name, (n, k) in counts.items() if n]
     said = f"The random answers by stratum: {', '.join(parts)}"
     if new:
@@ -239,9 +239,9 @@ def _strata(model: Aggregator, random: Answers, n_unlabelled: int) -> tuple[dict
             f"; nothing is known from them about {counted(len(new), 'new item')}, which could not be drawn then "
             f"({'' if len(new) <= _MAX_NEW else 'such as '}{shown})"
         )
-    found["sentence"] = " ".join([f"{said} (column 'stratum' of the labels).", *filter(None, [found.get("sentence")])])
+    block["sentence"] = " ".join([f"{said} (column 'stratum' of the labels).", *filter(None, [block.get("sentence")])])
     text = [names[code] if code >= 0 else NEW for code in codes.tolist()]
-    return found, {"stratum": [name if has else None for name, has in zip(text, labelled.tolist())]}
+    return block, {"stratum": [name if has else None for name, has in zip(text, labelled.tolist())]}
 
 
 def _block(model: Aggregator, answers: Answers | None, **found: Any) -> dict[str, Any]:
@@ -573,7 +573,7 @@ def aggregate(
         if method is None:
             name, reading = default_for_verdicts(name, reading)
         check_outputs(kinds, files, reading)
-        known = collect_gold(reading, gold, use_gold)
+        gold_of_items = collect_gold(reading, gold, use_gold)
         answered = read_answers(answers, reading.annotations, reading.renamed.get("label")) if answers else None
         key_file: dict[str, bytes] = {}
         if secret is None and (hidden or (report and worker_names is None)):
@@ -581,7 +581,13 @@ def aggregate(
         reading, rename = with_worker_names(reading, worker_names or IDS, secret)
         read_from = [rename(Path(name).name) for name in files]
         model, tables, figures = fit_reading(
-            reading, name, known, answers=answered, guarantees=guarantees, compare=compare, random_state=random_state
+            reading,
+            name,
+            gold_of_items,
+            answers=answered,
+            guarantees=guarantees,
+            compare=compare,
+            random_state=random_state,
         )
         figures = begin_summary(read_from, config and _renamed(config, rename)) | figures
         command = command and rename(command)
@@ -676,16 +682,16 @@ def _checked_reading(reading: Reading, method: str, families: KindOptions | None
 
 def _training_set(model: Aggregator, reading: Reading, figures: dict[str, Any]) -> TrainingSet:
     """Return the training set; its fields and notes are added to the figures of the run."""
-    found = join_fields(model, reading.item_fields)
-    if not found.fields:
-        found.notes["no_item_fields"] = (
+    fields_of_items = join_fields(model, reading.item_fields)
+    if not fields_of_items.fields:
+        fields_of_items.notes["no_item_fields"] = (
             f"The training set has ids and labels alone: there are no other fields of items in {reading.source}."
         )
-    for code, sentence in found.notes.items():
+    for code, sentence in fields_of_items.notes.items():
         warnings.warn(f"{code}: {sentence}", CrowdWarning, stacklevel=4)
-    figures["training_fields"] = list(found.fields)
-    figures["notes"] = figures["notes"] | found.notes
-    return found
+    figures["training_fields"] = list(fields_of_items.fields)
+    figures["notes"] = figures["notes"] | fields_of_items.notes
+    return fields_of_items
 
 
 def fit_reading(
@@ -702,9 +708,9 @@ def fit_reading(
     fitted = fit_with_answers(reading.annotations, method, gold or {}, answers, random_state, guarantees)
     again = partial(fit_with_answers, method=method, gold=gold or {}, answers=answers, random_state=random_state)
     model, method, gold = fitted.model, fitted.method, fitted.gold
-    found = summary(model, method)
-    figures = describe_reading(reading) | found | {"n_gold_used": len(gold), "trust": fitted.trust}
-    figures["notes"] = reading.notes | found["notes"]
+    of_fit = summary(model, method)
+    figures = describe_reading(reading) | of_fit | {"n_gold_used": len(gold), "trust": fitted.trust}
+    figures["notes"] = reading.notes | of_fit["notes"]
     if reading.annotations.is_ordered:
         figures |= describe_order(reading.annotations)
     labels = label_frame(model).with_columns(pl.Series(name, values) for name, values in fitted.columns.items())
@@ -958,12 +964,12 @@ def _figures(run: AggregationRun | ChoicesRun) -> dict[str, Any]:
 
 def _folder_names(names: Sequence[str | None]) -> list[str]:
     """Return a folder name for each question: its letters and digits, with a number where two would be the same."""
-    found: list[str] = []
+    folders: list[str] = []
     for name in names:
         plain = re.sub(r"[^\w-]+", "-", name or "labels").strip("-")[:60] or "question"
-        taken = sum(other.rpartition("-")[0] == plain or other == plain for other in found)
-        found.append(plain if plain not in found else f"{plain}-{taken + 1}")
-    return found
+        taken = sum(other.rpartition("-")[0] == plain or other == plain for other in folders)
+        folders.append(plain if plain not in folders else f"{plain}-{taken + 1}")
+    return folders
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -1157,7 +1163,7 @@ def _joined_choices(runs: Mapping[str, AggregationRun]) -> tuple[dict[str, pl.Da
     alerts = ["unlabelled" if no else _BELOW_HALF if below else None for no, below in zip(unlabelled, below_half)]
     columns = {
         "item": first["item"],
-        "label": pl.Series([JOINT.join(found) or None for found in sets], dtype=pl.String),
+        "label": pl.Series([JOINT.join(choices) or None for choices in sets], dtype=pl.String),
         "confidence": pl.Series(np.where(unlabelled, np.nan, sure)).fill_nan(None),
         "n_labels": first["n_labels"],
         "alerts": pl.Series(alerts, dtype=pl.String),
@@ -1169,8 +1175,8 @@ def _joined_choices(runs: Mapping[str, AggregationRun]) -> tuple[dict[str, pl.Da
 
 def _p_yes(table: pl.DataFrame) -> pl.Series:
     """Return the probability that a choice is right for each item; 0 where no worker selected it."""
-    found = table[f"p_{YES}"] if f"p_{YES}" in table.columns else pl.Series(np.zeros(len(table)))
-    return found.cast(pl.Float64)
+    probability = table[f"p_{YES}"] if f"p_{YES}" in table.columns else pl.Series(np.zeros(len(table)))
+    return probability.cast(pl.Float64)
 
 
 def _selected(labels: Sequence[pl.DataFrame]) -> np.ndarray[Any, Any]:
@@ -1198,8 +1204,8 @@ def _chosen(labels: Sequence[pl.DataFrame]) -> tuple[np.ndarray[Any, Any], np.nd
 def _figures_of_choices(runs: Mapping[str, AggregationRun], labels: pl.DataFrame, question: str) -> dict[str, Any]:
     """Return the figures of all choices together, and the main ones of each."""
     first = next(iter(runs.values())).summary
-    known = labels.filter(pl.col("label").is_not_null())
-    sure = known["confidence"].to_numpy()
+    rows = labels.filter(pl.col("label").is_not_null())
+    sure = rows["confidence"].to_numpy()
     notes: dict[str, str] = {}
     for choice, run in runs.items():
         new = {code: text for code, text in run.summary["notes"].items() if text not in notes.values()}
@@ -1213,7 +1219,7 @@ def _figures_of_choices(runs: Mapping[str, AggregationRun], labels: pl.DataFrame
         "n_classes": len(runs),
         "n_annotations": first["n_annotations"],
         "labels_per_item": first["labels_per_item"],
-        "n_unlabelled": len(labels) - len(known),
+        "n_unlabelled": len(labels) - len(rows),
         "n_tied": sum(run.summary["n_tied"] for run in runs.values()),
         "n_below_half": int((labels["alerts"] == _BELOW_HALF).sum()),
         "mean_confidence": round(float(sure.mean()), DECIMALS) if len(sure) else None,
@@ -1246,8 +1252,8 @@ def _files_of_choices(
     listed = labels.with_columns(pl.Series("labels", sets, dtype=pl.List(pl.String)))
     contents |= {KINDS[kind]: encode_table(listed, f".{kind}") for kind in ("jsonl", "parquet") if kind in kinds}
     label_of = {
-        item: (tuple(found), sure)
-        for item, found, sure in zip(labels["item"].to_list(), sets, labels["confidence"].to_list())
-        if found
+        item: (tuple(choices), sure)
+        for item, choices, sure in zip(labels["item"].to_list(), sets, labels["confidence"].to_list())
+        if choices
     }
     return contents | write_back(label_of, reading, files, kinds, str(figures["method"]))

@@ -168,8 +168,8 @@ def agree(
 def check_level(level: str, order: Sequence[str] | None) -> None:
     """Refuse an unknown level of measurement, and an order of classes that are not ordinal."""
     if level not in LEVELS:
-        known = ", ".join(f"{name} ({meaning})" for name, meaning in LEVELS.items())
-        raise ParameterError(f"`level` is {level!r}; it may be {known}.")
+        levels = ", ".join(f"{name} ({meaning})" for name, meaning in LEVELS.items())
+        raise ParameterError(f"`level` is {level!r}; it may be {levels}.")
     if order is not None and level != "ordinal":
         raise ParameterError("`order` is for ordinal classes: add `level=ordinal`.")
 
@@ -195,15 +195,15 @@ def _effective_votes(
     options: dict[str, Any] = {"answers": answers, "n_bootstrap": n_bootstrap, "random_state": random_state}
     families = [name for name in groups if name != HUMANS]
     if HUMANS in groups:  # people decide the reference of every row, so that the rows can be compared
-        found = effective_votes(reading.annotations, groups, together=True, **options)
+        results = effective_votes(reading.annotations, groups, together=True, **options)
     else:
-        found = effective_votes(reading.annotations, groups, **options) if groups else []
-        found += effective_votes(reading.annotations, **options)
+        results = effective_votes(reading.annotations, groups, **options) if groups else []
+        results += effective_votes(reading.annotations, **options)
     if len(families) > 1:  # all families together, beside each
         machines = {ALL_MACHINES: [worker for name in families for worker in groups[name]]}
         people = {HUMANS: groups[HUMANS]} if HUMANS in groups else {}
-        found[-1:-1] = effective_votes(reading.annotations, people | machines, **options)[-1:]
-    table = pl.DataFrame([asdict(votes) for votes in found])
+        results[-1:-1] = effective_votes(reading.annotations, people | machines, **options)[-1:]
+    table = pl.DataFrame([asdict(votes) for votes in results])
     return table.with_columns(pl.col(pl.Float64).fill_nan(None))
 
 
@@ -211,13 +211,13 @@ def _by_class(annotations: Annotations, n_bootstrap: int, random_state: int) -> 
     """Return Krippendorff's alpha of each class against all others."""
     names = class_names(annotations.classes)
     try:
-        found = metrics.class_agreement(annotations, n_bootstrap=n_bootstrap, random_state=random_state)
+        results = metrics.class_agreement(annotations, n_bootstrap=n_bootstrap, random_state=random_state)
     except LimitError as error:
         warnings.warn(str(error), CrowdWarning, stacklevel=2)
         return pl.DataFrame(schema={"class": pl.String, "alpha": pl.Float64})
-    figures = {"alpha": found.value, "low": found.low, "high": found.high}
+    figures = {"alpha": results.value, "low": results.low, "high": results.high}
     columns = {name: pl.Series(values).fill_nan(None) for name, values in figures.items()}
-    return pl.DataFrame({"class": names} | columns | {"n_labels": found.n_labels})
+    return pl.DataFrame({"class": names} | columns | {"n_labels": results.n_labels})
 
 
 def _by_pair(annotations: Annotations, level: str, order: list[str] | None) -> pl.DataFrame:
@@ -225,19 +225,19 @@ def _by_pair(annotations: Annotations, level: str, order: list[str] | None) -> p
     if level == "ordinal" and order is None and not annotations.is_ordered:
         order = annotations.classes[order_codes(annotations.classes.tolist())].tolist()
     try:
-        found = metrics.pair_agreement(annotations, order=order)
+        pairs = metrics.pair_agreement(annotations, order=order)
     except LimitError as error:
         warnings.warn(str(error), CrowdWarning, stacklevel=2)
         return pl.DataFrame(schema={"worker": pl.String, "other": pl.String, "n_shared": pl.Int64})
     names = [str(worker) for worker in annotations.worker_ids.tolist()]
-    weighted = {"linear_kappa": found.linear_kappa, "quadratic_kappa": found.quadratic_kappa}
+    weighted = {"linear_kappa": pairs.linear_kappa, "quadratic_kappa": pairs.quadratic_kappa}
     table = pl.DataFrame(
         {
-            "worker": [names[w] for w in found.a],
-            "other": [names[w] for w in found.b],
-            "n_shared": found.n_shared,
-            "agreement": found.agreement,
-            "cohen_kappa": pl.Series(found.kappa).fill_nan(None),
+            "worker": [names[w] for w in pairs.a],
+            "other": [names[w] for w in pairs.b],
+            "n_shared": pairs.n_shared,
+            "agreement": pairs.agreement,
+            "cohen_kappa": pl.Series(pairs.kappa).fill_nan(None),
         }
         | {name: pl.Series(values).fill_nan(None) for name, values in weighted.items() if values is not None}
     )

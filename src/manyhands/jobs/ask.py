@@ -124,8 +124,8 @@ def ask(
         require_workers(reading, _NO_WORKERS)
         draw = contested if purpose == "method" else random_items
         questions = draw(reading.annotations, number, random_state)
-        known = reading.item_fields
-        fields = {} if known is None else {name: known.values(name) for name in known.fields}
+        item_fields = reading.item_fields
+        fields = {} if item_fields is None else {name: item_fields.values(name) for name in item_fields.fields}
         table = question_frame(questions, fields, show_votes=show_votes)
         _note_unlisted(table, len(questions.population))
         content = to_csv(guard_table(table) if spreadsheet_safe else table)
@@ -192,10 +192,10 @@ class Questionnaire:
         AnnotationError
             If the file is no table of questions, or of another export.
         """
-        found = open_table(path, "questions")
-        if ANSWER not in found.header:
+        rows = open_table(path, "questions")
+        if ANSWER not in rows.header:
             raise AnnotationError(f"{path} has no column {ANSWER!r}. Give a file that manyhands ask wrote.")
-        table = pl.DataFrame({name: found.column(at) for at, name in enumerate(found.header)})
+        table = pl.DataFrame({name: rows.column(at) for at, name in enumerate(rows.header)})
         check_questions(path, reading.annotations, reading.renamed.get("label"))
         return cls(Path(path), table, tuple(str(value) for value in reading.annotations.classes.tolist()))
 

@@ -238,8 +238,8 @@ _LITTLE = 1 << 29  # bytes; a small job needs less, but not by much
 
 def examine_memory() -> Finding:
     """Examine the available memory and its limit."""
-    known = {"available": available_bytes(), "in the machine": physical_bytes(), "limit": limit_bytes()}
-    numbers = {name: size for name, size in known.items() if size is not None}
+    sizes = {"available": available_bytes(), "in the machine": physical_bytes(), "limit": limit_bytes()}
+    numbers = {name: size for name, size in sizes.items() if size is not None}
     if not numbers:
         return Finding("memory", "note", "could not be determined on this system")
     state = ", ".join(f"{size / (1 << 30):.1f} GiB {name}" for name, size in numbers.items())
@@ -311,8 +311,8 @@ def check_threads() -> Finding:
 
 def check_variables() -> Finding:
     """List the environment variables of manyhands that are set, and names that it does not know."""
-    known = [name if name in _FOLDERS else f"{name}={os.environ[name]}" for name in VARIABLES if os.environ.get(name)]
-    state = ", ".join(known) or "none of manyhands is set"
+    names = [name if name in _FOLDERS else f"{name}={os.environ[name]}" for name in VARIABLES if os.environ.get(name)]
+    state = ", ".join(names) or "none of manyhands is set"
     unknown = sorted(name for name in os.environ if name.startswith("MANYHANDS_") and name not in VARIABLES)
     if unknown:
         advice = f"Check their spelling; there are {', '.join(VARIABLES)}."

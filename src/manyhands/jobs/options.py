@@ -283,16 +283,16 @@ def _with_items(reading: Reading, items: str | Path, *, wanted: bool) -> Reading
         sentence = "`items` has no effect here: fields of items are in training sets, pages and questions."
         warnings.warn(f"items_unused: {sentence}", CrowdWarning, stacklevel=4)
         return replace(reading, notes=reading.notes | {"items_unused": sentence})
-    found, fields = read_item_fields(items), reading.item_fields or ItemFields()
-    known = set().union(*(field.values for field in found.fields.values()))
+    new, fields = read_item_fields(items), reading.item_fields or ItemFields()
+    items_there = set().union(*(field.values for field in new.fields.values()))
     ids = [str(item) for item in reading.annotations.item_ids.tolist()]
-    without = [item for item in ids if item not in known]
+    without = [item for item in ids if item not in items_there]
     if ids and len(without) == len(ids):
         raise AnnotationError(
-            f"{items} has fields of other items: its first id is {shorten(next(iter(known), ''))!r}, and that of "
+            f"{items} has fields of other items: its first id is {shorten(next(iter(items_there), ''))!r}, and that of "
             f"{reading.source} is {shorten(ids[0])!r}."
         )
-    fields.fields |= found.fields
+    fields.fields |= new.fields
     if not without:
         return replace(reading, item_fields=fields)
     sentence = f"{items} has nothing on {counted(len(without), 'item')}, such as {shorten(without[0])!r}."
@@ -375,13 +375,13 @@ def _without_flagged(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdWarning)  # about a fit whose results are not shown
         model = registry.create_seeded(method or usual, 0).fit(first.annotations)
-        found = flagged_workers(worker_frame(model, "polars", reading=first))
-    if found:
-        reading = replace(export, exclude_workers=(*others, *map(str, found))).read(files, **options)
+        flagged = flagged_workers(worker_frame(model, "polars", reading=first))
+    if flagged:
+        reading = replace(export, exclude_workers=(*others, *map(str, flagged))).read(files, **options)
     else:
         reading = replace(export, exclude_workers=others).read(files, **options)
-    sentence = f"{counted(len(found), 'worker')} {'was' if len(found) == 1 else 'were'} flagged by a first fit"
-    sentence += " and left out." if found else ", so none was left out."
+    sentence = f"{counted(len(flagged), 'worker')} {'was' if len(flagged) == 1 else 'were'} flagged by a first fit"
+    sentence += " and left out." if flagged else ", so none was left out."
     warnings.warn(f"{FLAGGED}: {sentence}", CrowdWarning, stacklevel=4)
     return replace(reading, notes=reading.notes | {FLAGGED: sentence})
 
@@ -600,16 +600,16 @@ class KindOptions:
         if self.machines:
             names = [name.strip() for text in self.machines for name in text.split(",") if name.strip()]
             return dict.fromkeys(find_machines(workers, names), WorkerKind(MACHINE))
-        known = reading.kinds if self.kinds is None else read_kinds(self.kinds)
-        found = {worker: known[str(worker)] for worker in workers if str(worker) in known}
-        if self.kinds is not None and not found:
+        kind_of = reading.kinds if self.kinds is None else read_kinds(self.kinds)
+        kinds = {worker: kind_of[str(worker)] for worker in workers if str(worker) in kind_of}
+        if self.kinds is not None and not kinds:
             raise AnnotationError(f"{self.kinds} names no worker of {reading.source}: its column worker has their ids.")
-        return found
+        return kinds
 
 
 def machines_of(kinds: dict[Any, WorkerKind]) -> list[Any]:
     """Return the workers that are machines."""
-    return [worker for worker, known in kinds.items() if known.kind == MACHINE]
+    return [worker for worker, kind in kinds.items() if kind.kind == MACHINE]
 
 
 def all_groups(reading: Reading, kinds: dict[Any, WorkerKind]) -> dict[str, list[Any]]:

@@ -486,9 +486,9 @@ def _coded(
     files: Sequence[str], export: ExportOptions, route: Route, method: Aggregator, place: Path, tell: Tell
 ) -> tuple[CodeFolder, dict[str, Any]]:
     """Return the codes of an export, from the cache or made now."""
-    known = {entry.path for entry in cache_entries(place)}
+    before = {entry.path for entry in cache_entries(place)}
     size, allowed = route.choice.size, route.choice.allowed
-    if size is not None and not known:
+    if size is not None and not before:
         check_disk(place, disk_for_codes(size), "The codes of these labels", "Name another folder with `cache=`.")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdWarning)  # the notes are those of the ledger, which are issued below
@@ -504,10 +504,10 @@ def _coded(
         )
     for code, sentence in codes.ledger.get("notes", {}).items():
         warnings.warn(f"{code}: {sentence}", CrowdWarning, stacklevel=5)
-    hit = codes.folder in known
+    hit = codes.folder in before
     where = f"{shown_path(codes.folder)} ({show_size(codes.n_bytes)} of disk)"
-    found = "The codes of this file are in the cache" if hit else "The labels were coded into the cache"
-    tell(f"{found}: {where}.")
+    clause = "The codes of this file are in the cache" if hit else "The labels were coded into the cache"
+    tell(f"{clause}: {where}.")
     return codes, {"cache": str(codes.folder), "cache_bytes": codes.n_bytes, "cache_hit": hit}
 
 

@@ -99,9 +99,9 @@ def report_change(
         raise ParameterError(f"{out} is not the name of a page: end it in .html.")
     with claim_file(out, force=force) as output:
         before, after = (read_run(page) for page in pages)
-        found, data = compare_runs(before, after, (Path(pages[0]).name, Path(pages[1]).name))
-        written = write_all(output, {Path(out).name: render_page(found, data)})
-    return found, data, written
+        change, data = compare_runs(before, after, (Path(pages[0]).name, Path(pages[1]).name))
+        written = write_all(output, {Path(out).name: render_page(change, data)})
+    return change, data, written
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -117,17 +117,17 @@ def groups_of_workers(
     if table is None and column is None:
         return reading, None
     workers = reading.annotations.worker_ids.tolist()
-    known = reading.groups if table is None else _from_table(table, reading)
-    groups = {worker: known[str(worker)] for worker in workers if str(worker) in known}
+    group_of = reading.groups if table is None else _from_table(table, reading)
+    groups = {worker: group_of[str(worker)] for worker in workers if str(worker) in group_of}
     has_labels = np.bincount(reading.annotations.worker, minlength=len(workers)) > 0
     sizes = Counter(groups[worker] for worker, given in zip(workers, has_labels) if given and worker in groups)
     if sum(size >= FEWEST for size in sizes.values()) >= FEWEST:
         return reading, groups
-    found = ", ".join(f"{shorten(name)} ({size})" for name, size in sizes.most_common(3)) or "none"
+    sizes_text = ", ".join(f"{shorten(name)} ({size})" for name, size in sizes.most_common(3)) or "none"
     what = f"column {shorten(str(column))!r}" if table is None else f"table {table}"
     sentence = (
         f"The {what} divides the workers with labels into {counted(len(sizes), 'group')} (workers in the largest: "
-        f"{found}); a comparison needs two groups of two workers or more, so there is none."
+        f"{sizes_text}); a comparison needs two groups of two workers or more, so there is none."
     )
     warnings.warn(f"one_group: {sentence}", CrowdWarning, stacklevel=2)
     return replace(reading, notes=reading.notes | {"one_group": sentence}), groups
@@ -136,17 +136,17 @@ def groups_of_workers(
 def _from_table(path: str | Path, reading: Reading) -> dict[str, str]:
     """Return the group of each worker of the export; the column of workers is the one that holds their ids."""
     table = open_table(path, "groups")
-    known = set(map(str, reading.annotations.worker_ids.tolist()))
+    worker_ids = set(map(str, reading.annotations.worker_ids.tolist()))
     columns = [table.column(at).to_list() for at in range(len(table.header))]
-    hits = [sum(value in known for value in column) for column in columns]
+    hits = [sum(value in worker_ids for value in column) for column in columns]
     if not any(hits):
         raise AnnotationError(f"{path} names no worker of {reading.source}: a column must hold their ids.")
     at = hits.index(max(hits))
     others = [column for place, column in enumerate(columns) if place != at]
     if len(others) != 1:
-        found = counted(len(others), "column")
-        raise AnnotationError(f"{path} has {found} beside that of the workers: keep one, that of the groups.")
-    return {worker: str(group) for worker, group in zip(columns[at], others[0]) if group and worker in known}
+        others_text = counted(len(others), "column")
+        raise AnnotationError(f"{path} has {others_text} beside that of the workers: keep one, that of the groups.")
+    return {worker: str(group) for worker, group in zip(columns[at], others[0]) if group and worker in worker_ids}
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -261,11 +261,11 @@ def report(
             name, reading = default_for_verdicts(name, reading)
         require_workers(reading, "there are no workers that a report could show")
         reading, grouped = groups_of_workers(reading, groups, group_column)
-        known = collect_gold(reading, gold, use_gold)
+        gold_of_items = collect_gold(reading, gold, use_gold)
         answered = read_answers(answers, reading.annotations, reading.renamed.get("label")) if answers else None
         evaluated = None if truth is None else _truth(truth, reading)
         model, tables, figures = fit_reading(
-            reading, name, known, answers=answered, compare=compare, random_state=random_state
+            reading, name, gold_of_items, answers=answered, compare=compare, random_state=random_state
         )
         reveal = worker_names == IDS
         secret, contents = secret_of(worker_names, path.parent)
@@ -304,17 +304,17 @@ def _check_options(path: Path, *, groups: str | Path | None, group_column: str |
 
 def _full_tables(run: Run, beside: Mapping[str, str]) -> dict[str, bytes]:
     """Return the tables that are too large for the page, by the names of the files beside it."""
-    found = {}
+    tables = {}
     if run.full_labels is not None:
-        found[beside["labels.csv"]] = to_csv(guard_table(label_frame(run.model, "polars")))
+        tables[beside["labels.csv"]] = to_csv(guard_table(label_frame(run.model, "polars")))
     if run.full_workers is not None:
         table = worker_frame(run.model, "polars", reading=run.reading, cards=run.cards)
-        found[beside["workers.csv"]] = to_csv(guard_table(table))
-    return found
+        tables[beside["workers.csv"]] = to_csv(guard_table(table))
+    return tables
 
 
 def _truth(path: str | Path, reading: Reading) -> dict[Any, Any]:
     """Return the known class of items of the export."""
-    known = read_truth(path)
+    truth_of = read_truth(path)
     items = set(reading.annotations.item_ids.tolist())
-    return {item: label for item, label in known.items() if item in items}
+    return {item: label for item, label in truth_of.items() if item in items}

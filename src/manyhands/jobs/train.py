@@ -218,10 +218,10 @@ def evaluate(
         check_device(device)
     classifier, pipeline = load_folder(Path(model), device)
     ids, X = read_rows(pipeline, features, matching)
-    known = read_truth(truth, n_rows=len(ids) if matching.rows_in_order else None)
-    items = list(known)
+    truth_of = read_truth(truth, n_rows=len(ids) if matching.rows_in_order else None)
+    items = list(truth_of)
     kept, rows = match(Features(str(features), ids, X), items)
-    figures = _metrics(classifier, X[rows], [known[items[at]] for at in kept], truth)
+    figures = _metrics(classifier, X[rows], [truth_of[items[at]] for at in kept], truth)
     return EvaluationRun(figures, len(kept), len(items) - len(kept), len(ids) - len(kept))
 
 
@@ -365,8 +365,8 @@ def train(
         require_labels(reading)
         require_workers(reading, "there are no workers to learn from")
         table = _same_items(matching, export, files, features).read(features, columns=columns, text=text)
-        known = collect_gold(reading, gold, use_gold, table.ids or ())
-        data = _prepare(table, reading.annotations, known, standardise=standardise)
+        gold_of_items = collect_gold(reading, gold, use_gold, table.ids or ())
+        data = _prepare(table, reading.annotations, gold_of_items, standardise=standardise)
         model, ranking = fit_classifier(parameters, data.X, data.annotations, data.gold, random_state)
         written = write_all(output, model_files(model, data.pipeline))
     summary = begin_summary([Path(name).name for name in files]) | describe_reading(reading) | data.counts
@@ -411,15 +411,18 @@ def fit_classifier(
 
     Shapes: X (n_items, ...).
     """
-    known = gold or None
+    gold_or_none = gold or None
     if len(parameters) == 1:
         name, own = next(iter(parameters.items()))
-        return _create(name, own).fit(X, annotations, known), {"method": name}
+        return _create(name, own).fit(X, annotations, gold_or_none), {"method": name}
     estimators = [_create(name, own) for name, own in parameters.items()]
-    comparison = compare(estimators, annotations, X, gold=known, random_state=random_state)
+    comparison = compare(estimators, annotations, X, gold=gold_or_none, random_state=random_state)
     names = dict(zip(comparison.names, parameters))
     table = [row | {"method": names[row["method"]]} for row in comparison.table()]
-    return comparison.best_estimator.fit(X, annotations, known), {"method": names[comparison.best], "methods": table}
+    return comparison.best_estimator.fit(X, annotations, gold_or_none), {
+        "method": names[comparison.best],
+        "methods": table,
+    }
 
 
 def _same_items(
@@ -449,9 +452,9 @@ def _prepare(
     pipeline = FeaturePipeline.learn(rows, standardise=standardise)
     X = pipeline.apply(rows)
     here = set(annotations.item_ids.tolist())
-    known = {item: label for item, label in gold.items() if item in here}
+    gold_of_items = {item: label for item, label in gold.items() if item in here}
     counts |= {
-        "n_gold_used": len(known),
+        "n_gold_used": len(gold_of_items),
         "n_gold_without_labels": n_gold_alone,
         "n_features": list(X.shape[1:]),
         "standardised": pipeline.scale is not None,
@@ -460,7 +463,7 @@ def _prepare(
         "n_words": 0 if pipeline.tfidf is None else len(pipeline.tfidf.terms),
         "columns_not_used": list(features.left_out),
     }
-    return _TrainingData(X, annotations, known, pipeline, counts)
+    return _TrainingData(X, annotations, gold_of_items, pipeline, counts)
 
 
 def _with_gold_items(annotations: Annotations, gold: Mapping[Any, Any], features: Features) -> tuple[Annotations, int]:

@@ -715,12 +715,12 @@ def pair_agreement(
     triples = gather_worker_labels(annotations)
     is_ordered = order is not None or annotations.is_ordered
     scales = [grade_scales(annotations, weights, order) for weights in WEIGHTS] if is_ordered else []
-    found, n_found = _empty(len(scales)), 0
+    columns, n_found = _empty(len(scales)), 0
     for first, second in _label_pairs(triples, annotations.n_items):
         more = _compare(triples, first, second, annotations, min_shared, scales)
         n_found += len(more[0])
-        found = _most_shared([np.append(old, new) for old, new in zip(found, more)], max_pairs)
-    pair, n_shared, agreement, kappa, *weighted = found
+        columns = _most_shared([np.append(old, new) for old, new in zip(columns, more)], max_pairs)
+    pair, n_shared, agreement, kappa, *weighted = columns
     a, b = np.divmod(pair.astype(np.int64), max(annotations.n_workers, 1))
     return PairAgreement(a, b, n_shared.astype(np.int64), agreement, kappa, n_found - len(pair), *weighted)
 
@@ -805,12 +805,12 @@ def _chance(
     return sums_by(both // max(n_classes, 1), named[0][in_a] * named[1][in_b], n_pairs)
 
 
-def _most_shared(found: list[npt.NDArray[Any]], max_pairs: int) -> list[npt.NDArray[Any]]:
+def _most_shared(columns: list[npt.NDArray[Any]], max_pairs: int) -> list[npt.NDArray[Any]]:
     """The pairs with most shared items, in the order of their keys."""
-    if len(found[0]) <= max_pairs:
-        return found
-    kept = np.sort(np.argsort(-found[1].astype(float), kind="stable")[:max_pairs])
-    return [values[kept] for values in found]
+    if len(columns[0]) <= max_pairs:
+        return columns
+    kept = np.sort(np.argsort(-columns[1].astype(float), kind="stable")[:max_pairs])
+    return [values[kept] for values in columns]
 
 
 def _empty(n_weighted: int) -> list[npt.NDArray[Any]]:

@@ -128,8 +128,8 @@ def position_bias(
     for name, at in named.items():
         is_named = label == (values.index(name) if name in values else -1)
         place[is_named] = np.where(turned[is_named], 1 - at, at)
-    found = count_positions(item, worker, label, turned, place, len(worker_ids))
-    return dict(zip(worker_ids.tolist(), found))
+    counts = count_positions(item, worker, label, turned, place, len(worker_ids))
+    return dict(zip(worker_ids.tolist(), counts))
 
 
 NO_PLACE = -1  # of a tie, or where it is unknown which label is which answer
@@ -219,9 +219,9 @@ def recognise_answers(classes: Iterable[Any]) -> dict[Any, int]:
     return pairs[0] if len(pairs) == 1 else {}
 
 
-def columns_of(found: Mapping[Any, PositionBias], workers: Sequence[Any]) -> dict[str, npt.NDArray[Any]]:
+def columns_of(biases: Mapping[Any, PositionBias], workers: Sequence[Any]) -> dict[str, npt.NDArray[Any]]:
     """Return counts, shares and intervals as columns, for workers in the given order; NaN where there are none."""
-    rows = [found.get(worker, PositionBias()) for worker in workers]
+    rows = [biases.get(worker, PositionBias()) for worker in workers]
     flips, first = [one.flip_rate_interval for one in rows], [one.first_share_interval for one in rows]
     has_pairs = np.array([one.n_pairs > 0 for one in rows], bool)
     has_verdicts = np.array([one.n_verdicts > 0 for one in rows], bool)
@@ -234,5 +234,7 @@ def columns_of(found: Mapping[Any, PositionBias], workers: Sequence[Any]) -> dic
         "first_share_high": ([high for _, high in first], has_verdicts),
     }
     counts: dict[str, npt.NDArray[Any]] = {"n_pairs": np.array([one.n_pairs for one in rows], np.int64)}
-    shares = {name: np.where(known, np.array(values, float), np.nan) for name, (values, known) in columns.items()}
+    shares = {
+        name: np.where(has_value, np.array(values, float), np.nan) for name, (values, has_value) in columns.items()
+    }
     return counts | shares

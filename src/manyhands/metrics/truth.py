@@ -109,17 +109,17 @@ def encode_truth(y_true: Any, classes: Any) -> tuple[Codes, npt.NDArray[Any]]:
 
     Shapes: y_true (n_items,); classes (n_classes,); returns codes (n_items,); returns classes (n_classes,).
     """
-    known = as_ids(as_column(classes, "classes"), "class")
-    refuse_repeats(known.tolist(), "class")
-    code_of = {value: code for code, value in enumerate(known.tolist())}
+    class_ids = as_ids(as_column(classes, "classes"), "class")
+    refuse_repeats(class_ids.tolist(), "class")
+    code_of = {value: code for code, value in enumerate(class_ids.tolist())}
     truth = _truth(y_true)
     row = next((row for row, value in enumerate(truth) if value not in code_of), None)
     if row is not None:
-        shown = ", ".join(map(repr, known[:5].tolist())) + (", ..." if len(known) > 5 else "")
+        shown = ", ".join(map(repr, class_ids[:5].tolist())) + (", ..." if len(class_ids) > 5 else "")
         raise AnnotationError(
             f"The truth {truth[row]!r} in row {row} is not among the classes ({shown}). Name each column's class."
         )
-    return np.fromiter(map(code_of.__getitem__, truth), np.int64, len(truth)), known
+    return np.fromiter(map(code_of.__getitem__, truth), np.int64, len(truth)), class_ids
 
 
 def own_values(values: Any, what: str) -> list[Any]:
@@ -293,7 +293,7 @@ def ece(y_true: Any, probabilities: Any, classes: Any, n_bins: int = 10) -> floa
 
 def _check(y_true: Any, probabilities: Any, classes: Any) -> tuple[Codes, npt.NDArray[Any]]:
     """Codes of the true classes, and the probabilities as an array, after checks of shape and sum."""
-    truth, known = encode_truth(y_true, classes)
+    truth, class_ids = encode_truth(y_true, classes)
     try:
         p = np.asarray(probabilities)
         p = p if p.dtype.kind == "f" else p.astype(np.float64)
@@ -301,10 +301,10 @@ def _check(y_true: Any, probabilities: Any, classes: Any) -> tuple[Codes, npt.ND
         raise ParameterError(
             "Probabilities must be numbers, in rows of equal length with one for each class."
         ) from None
-    if p.shape != (len(truth), len(known)):
+    if p.shape != (len(truth), len(class_ids)):
         raise AlignmentError(
-            f"{len(truth)} items with truth and {len(known)} classes need probabilities of shape "
-            f"{(len(truth), len(known))}; they have {p.shape}."
+            f"{len(truth)} items with truth and {len(class_ids)} classes need probabilities of shape "
+            f"{(len(truth), len(class_ids))}; they have {p.shape}."
         )
     possible = np.all((p >= 0) & (p <= 1 + _SUM_TOLERANCE), axis=1)  # False for NaN
     bad = np.flatnonzero(~possible | ~(np.abs(p.sum(axis=1) - 1) <= _SUM_TOLERANCE))
@@ -349,9 +349,9 @@ def imbalance_ratio(labels_or_counts: Any, classes: Values | None = None) -> flo
     """
     count_of = _counts(labels_or_counts)
     if classes is not None:
-        known = dict.fromkeys(own_values(classes, "list of classes"), 0.0)
-        check_known(count_of, known, "Classes", "Add them to classes.")
-        count_of = known | count_of
+        counts_of = dict.fromkeys(own_values(classes, "list of classes"), 0.0)
+        check_known(count_of, counts_of, "Classes", "Add them to classes.")
+        count_of = counts_of | count_of
     counts = np.array(list(count_of.values()))
     if counts.sum() == 0:
         raise AnnotationError("There is not a single label, so the imbalance ratio is undefined.")
@@ -412,14 +412,14 @@ class TruthScorer:
                 f"aggregator. Got {type(labels).__name__}."
             )
         items = labels.item_ids.tolist()
-        known = [row for row, item in enumerate(items) if item in self.truth]
-        if not known:
+        rows = [row for row, item in enumerate(items) if item in self.truth]
+        if not rows:
             raise AnnotationError(
                 f"No item of this split has a truth: its items are such as {_first(items)}, those with a truth such as "
                 f"{_first(self.truth)}. Ids must be equal, text or numbers in both."
             )
-        predicted = estimator.predict(X)[known]
-        return float(self.metric([self.truth[items[row]] for row in known], predicted))
+        predicted = estimator.predict(X)[rows]
+        return float(self.metric([self.truth[items[row]] for row in rows], predicted))
 
 
 def truth_scorer(truth: Any, *, item_ids: Any = None, metric: str | Callable[[Any, Any], float] = "accuracy") -> Any:

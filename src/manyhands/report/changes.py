@@ -225,21 +225,23 @@ def _reason(was: _Label, now: _Label, methods: list[Any], other_known: bool) -> 
 
 def _labels(data: dict[str, Any]) -> dict[str, _Label]:
     """Return label, posterior in thousandths, number of votes, and whether the class is known, of labelled items."""
-    classes, found = data["classes"], data["labels"]
-    known = set(found.get("known", ()))
-    columns_ = zip(found["item"], found["label"], found["confidence"], found["n_labels"])
+    classes, table = data["classes"], data["labels"]
+    gold_items = set(table.get("known", ()))
+    columns_ = zip(table["item"], table["label"], table["confidence"], table["n_labels"])
     return {
-        item: (classes[code], sure, n, row in known) for row, (item, code, sure, n) in enumerate(columns_) if code >= 0
+        item: (classes[code], sure, n, row in gold_items)
+        for row, (item, code, sure, n) in enumerate(columns_)
+        if code >= 0
     }
 
 
 def _workers(data: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Return the columns of each worker."""
-    found = data["workers"]
-    plain = {"low": found["accuracy"], "high": found["accuracy"], "alerts": [""] * len(found["worker"])} | found
+    table = data["workers"]
+    plain = {"low": table["accuracy"], "high": table["accuracy"], "alerts": [""] * len(table["worker"])} | table
     return {
         worker: {name: plain[name][at] for name in ("n_labels", "accuracy", "low", "high", "alerts")}
-        for at, worker in enumerate(found["worker"])
+        for at, worker in enumerate(table["worker"])
     }
 
 
@@ -265,22 +267,22 @@ def _read_labels(page: Path, data: dict[str, Any]) -> dict[str, Any]:
             f"{page} has too many labels to hold them, and {path.name} is not beside it. Put that file beside the page."
         )
     plain = unguard if data.get("guarded") else str
-    found: dict[str, list[Any]] = {"item": [], "label": [], "confidence": [], "n_labels": [], "known": []}
+    table: dict[str, list[Any]] = {"item": [], "label": [], "confidence": [], "n_labels": [], "known": []}
     try:
         with path.open(encoding="utf-8", newline="") as file:
             for row in csv.DictReader(file):
-                found["item"].append(plain(row["item"]))
-                found["label"].append(plain(row["label"]))
-                found["confidence"].append(int(float(row["confidence"] or 0) * 1000))
-                found["n_labels"].append(int(row["n_labels"]))
+                table["item"].append(plain(row["item"]))
+                table["label"].append(plain(row["label"]))
+                table["confidence"].append(int(float(row["confidence"] or 0) * 1000))
+                table["n_labels"].append(int(row["n_labels"]))
                 if "gold" in (row.get("alerts") or "").split(";"):
-                    found["known"].append(len(found["item"]) - 1)
+                    table["known"].append(len(table["item"]) - 1)
     except (KeyError, TypeError, ValueError, csv.Error) as error:
         raise AnnotationError(
             f"{path} is not the table of labels that was written with {page.name}: a column or a number is missing. "
             "Put the original file there."
         ) from error
-    data["classes"] = sorted({*(data["classes"] or ()), *found["label"]} - {""})
+    data["classes"] = sorted({*(data["classes"] or ()), *table["label"]} - {""})
     codes = {value: at for at, value in enumerate(data["classes"])}
-    found["label"] = [codes.get(name, -1) for name in found["label"]]
-    return found
+    table["label"] = [codes.get(name, -1) for name in table["label"]]
+    return table

@@ -84,11 +84,11 @@ def run_data(run: Run, report: Report) -> dict[str, Any]:
     return value
 
 
-def _provenance(known: Provenance) -> dict[str, Any]:
+def _provenance(provenance: Provenance) -> dict[str, Any]:
     """Return where a run comes from, with long texts cut."""
-    files = {name[:_MOST_LABEL_TEXT]: digest for name, digest in list(known.files.items())[:_MOST_FILES]}
-    command = None if known.command is None else known.command[:_MOST_LABEL_TEXT]
-    return vars(known) | {"files": files, "command": command}
+    files = {name[:_MOST_LABEL_TEXT]: digest for name, digest in list(provenance.files.items())[:_MOST_FILES]}
+    command = None if provenance.command is None else provenance.command[:_MOST_LABEL_TEXT]
+    return vars(provenance) | {"files": files, "command": command}
 
 
 def _short(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -135,11 +135,11 @@ def _workers(run: Run) -> dict[str, Any]:
     chosen = np.argsort(-n_labels, kind="stable")[:MOST_WORKERS]
     room = np.cumsum([_size([str(w)]) for w in a.worker_ids[chosen].tolist()]) <= _MOST_BYTES
     kept = np.sort(chosen[room])
-    found: dict[str, Any] = {"worker": [str(w) for w in a.worker_ids[kept].tolist()], "n_labels": n_labels[kept]}
+    columns: dict[str, Any] = {"worker": [str(w) for w in a.worker_ids[kept].tolist()], "n_labels": n_labels[kept]}
     if run.cards is None:
-        return found | {"accuracy": run.model.worker_accuracy_[kept].round(3)}
+        return columns | {"accuracy": run.model.worker_accuracy_[kept].round(3)}
     cards = run.cards
-    return found | {
+    return columns | {
         "accuracy": cards.accuracy[kept].round(3),
         "low": cards.accuracy_low[kept].round(3),
         "high": cards.accuracy_high[kept].round(3),
@@ -442,8 +442,8 @@ def _are_labels(labels: Any, classes: list[str] | None) -> bool:
     """Whether labels have all columns, and codes of known classes."""
     if not _are_columns(labels, _LABELS, tuple(_LABELS)) or not isinstance(labels.get("prefix"), str):
         return False
-    known = labels.get("known", [])  # earlier pages do not have it
-    if not _all_are(known, (int,)) or not all(0 <= row < len(labels["item"]) for row in known):
+    gold_items = labels.get("known", [])  # earlier pages do not have it
+    if not _all_are(gold_items, (int,)) or not all(0 <= row < len(labels["item"]) for row in gold_items):
         return False
     return classes is not None and all(-1 <= code < len(classes) for code in labels["label"])
 
@@ -452,8 +452,10 @@ def _are_columns(table: Any, kinds: dict[str, tuple[type, ...]], needed: tuple[s
     """Whether a table has the columns that are needed, of equal length and of the right types."""
     if not isinstance(table, dict) or any(name not in table for name in needed):
         return False
-    found = [(table[name], types) for name, types in kinds.items() if name in table]
-    return all(_all_are(column, types) for column, types in found) and len({len(column) for column, _ in found}) == 1
+    columns = [(table[name], types) for name, types in kinds.items() if name in table]
+    return (
+        all(_all_are(column, types) for column, types in columns) and len({len(column) for column, _ in columns}) == 1
+    )
 
 
 def _all_are(values: Any, types: tuple[type, ...]) -> bool:

@@ -198,8 +198,8 @@ def _draw_lines(
         look = _marks(number) if marks else {"color": _colour(number)}
         axes.plot(x, values, **look | {"linestyle": "-" if joined else "none"}, label=_shown(name))
     axes.set(xlabel=x_title, ylabel=y_title)
-    known = [y for _, values in series for y in values if math.isfinite(y)]
-    top = max([*known, low + 1e-9]) if high is None else high
+    finite = [y for _, values in series for y in values if math.isfinite(y)]
+    top = max([*finite, low + 1e-9]) if high is None else high
     axes.set_ylim(low, top + 0.03 * (top - low))
     if ends is not None:
         axes.set_xlim(*ends)

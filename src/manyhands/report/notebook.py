@@ -38,16 +38,16 @@ def model_html(model: Any) -> str:
         return _learner_html(model, kicker)
     run = make_run(model, reveal=True)
     built = {key: PANELS[key](run) for key in PANELS if key in (*SHOWN, *_ALSO_BUILT)}
-    found = {key: panel for key, panel in built.items() if panel is not None}
-    head = summary(run, tuple(found.values()))
-    return panels_html([_shortened(found[key]) for key in SHOWN if key in found], head, kicker)
+    panels = {key: panel for key, panel in built.items() if panel is not None}
+    head = summary(run, tuple(panels.values()))
+    return panels_html([_shortened(panels[key]) for key in SHOWN if key in panels], head, kicker)
 
 
 def scorecards_html(cards: Scorecards) -> str:
     """Return scorecards as panels."""
     run = Run(model=_labels_of(cards), cards=cards)  # type: ignore[arg-type]
-    found = [worker_map(run), worker_cards(run) if cards.annotations is not None else None]
-    return panels_html([_shortened(panel) for panel in found if panel is not None])
+    panels = [worker_map(run), worker_cards(run) if cards.annotations is not None else None]
+    return panels_html([_shortened(panel) for panel in panels if panel is not None])
 
 
 def comparison_html(comparison: Comparison) -> str:

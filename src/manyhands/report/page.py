@@ -72,8 +72,8 @@ def build(run: Run) -> Report:
     Report
         Panels whose data are absent are left out.
     """
-    found = [make(run) for make in PANELS.values()]
-    panels = tuple(panel for panel in found if panel is not None)
+    all_panels = [make(run) for make in PANELS.values()]
+    panels = tuple(panel for panel in all_panels if panel is not None)
     return Report(visible(run.title), summary(run, panels), panels)
 
 
@@ -139,7 +139,7 @@ def write_report(
     target = Path(path)
     given = None if worker_names == "pseudonyms" else worker_names
     secret, key_file = (None, {}) if worker_names == "ids" else find_secret(given, target.parent)
-    known = _provenance_of(type(model).__name__, seed=model.get_params().get("random_state"))
+    origin = _provenance_of(type(model).__name__, seed=model.get_params().get("random_state"))
     run = make_run(
         model,
         reveal=worker_names == "ids",
@@ -149,7 +149,7 @@ def write_report(
         answers=answers,
         classifier=classifier,
         groups=groups,
-        provenance=known,
+        provenance=origin,
     )
     contents = key_file | {target.name: _make_page(run).content}
     write_files(target.parent, contents, force=force)
@@ -237,20 +237,20 @@ def _without_flagged(
     figures: Mapping[str, Any], tables: Mapping[str, pl.DataFrame], beside: Mapping[str, str]
 ) -> WithoutFlagged | None:
     """Return what the labels would be without the flagged workers."""
-    found = figures.get("without_flagged")
-    if not found:
+    refit = figures.get("without_flagged")
+    if not refit:
         return None
     table, name = tables.get(_CHANGED), beside.get(_CHANGED)
     changed = [] if table is None else table.select("item", "label", "label_without").rows()
-    return WithoutFlagged(found["n_workers"], found["n_labels"], found["n_items"], changed, name)
+    return WithoutFlagged(refit["n_workers"], refit["n_labels"], refit["n_items"], changed, name)
 
 
 def _checksums(files: Sequence[str]) -> dict[str, str]:
     """Return the SHA-256 of every file that was read; folders and standard input have none."""
-    found = {}
+    checksums = {}
     for name in files:
         path = Path(name)
         if path.is_file():
             with path.open("rb") as file:
-                found[path.name] = hashlib.file_digest(file, "sha256").hexdigest()
-    return found
+                checksums[path.name] = hashlib.file_digest(file, "sha256").hexdigest()
+    return checksums

@@ -206,8 +206,8 @@ class Run:
     def gold_rows(self) -> Codes:
         """Positions of the items whose class was given to the fit."""
         gold = self.model._gold
-        found = [row for row, item in enumerate(self.annotations.item_ids.tolist()) if item in gold] if gold else []
-        return np.array(found, np.int64)
+        rows = [row for row, item in enumerate(self.annotations.item_ids.tolist()) if item in gold] if gold else []
+        return np.array(rows, np.int64)
 
     def item_name(self, row: int) -> str:
         """Return the id of an item as it is shown.
@@ -260,9 +260,9 @@ def make_run(model: Aggregator, *, reveal: bool = False, key: bytes | None = Non
             groups = {new_name[worker]: group for worker, group in groups.items() if worker in new_name}
         if reading is not None:
             reading = _hidden(reading, model.annotations_, hide)
-        known: Provenance | None = parts.get("provenance")
-        if known is not None and known.command is not None:
-            parts["provenance"] = replace(known, command=hide(known.command))
+        provenance: Provenance | None = parts.get("provenance")
+        if provenance is not None and provenance.command is not None:
+            parts["provenance"] = replace(provenance, command=hide(provenance.command))
     try:
         cards = worker_cards(model, reading)
     except LimitError:
@@ -315,8 +315,8 @@ def item_texts(run: Run, rows: Sequence[int]) -> tuple[str, dict[int, str]]:
     name = max(fields.fields, key=lambda field: _score(field, fields.values(field)))
     values = fields.values(name)
     ids = run.annotations.item_ids
-    found = {row: values.get(str(ids[row])) for row in rows}
-    return visible(name, 40), {row: str(value) for row, value in found.items() if value is not None}
+    texts = {row: values.get(str(ids[row])) for row in rows}
+    return visible(name, 40), {row: str(value) for row, value in texts.items() if value is not None}
 
 
 def _score(name: str, values: dict[str, Any]) -> tuple[float, float]:
@@ -342,8 +342,8 @@ def dated(run: Run) -> Times | None:
     times = None if run.reading is None else run.reading.times
     if times is None or len(times) != run.annotations.n_annotations:
         return None
-    known = times[times >= 0]
-    return times if len(known) and known.min() < known.max() else None
+    valid = times[times >= 0]
+    return times if len(valid) and valid.min() < valid.max() else None
 
 
 def pace(when: Times) -> float:
@@ -385,11 +385,11 @@ class Chips:
 def chips(names: Sequence[str], votes: Sequence[int]) -> Chips:
     """Return the votes of an item."""
     order = sorted((k for k, count in enumerate(votes) if count), key=lambda k: (-votes[k], k))
-    found = [(names[k], int(votes[k])) for k in order[:_MOST_CHIPS]]
+    pairs = [(names[k], int(votes[k])) for k in order[:_MOST_CHIPS]]
     rest = order[_MOST_CHIPS:]
     if rest:
-        found.append((f"{len(rest)} more", sum(int(votes[k]) for k in rest)))
-    return Chips(tuple(found))
+        pairs.append((f"{len(rest)} more", sum(int(votes[k]) for k in rest)))
+    return Chips(tuple(pairs))
 
 
 @dataclass(frozen=True)

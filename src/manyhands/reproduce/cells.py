@@ -193,11 +193,11 @@ def _fold(part: Part, dataset: DataSet, fold: int) -> Part:
     assert dataset.folds is not None
     if part.X_test is not None:
         raise ParameterError(f"The data set {dataset.name!r} has a test part of its own; leave folds out.")
-    known = np.flatnonzero(part.has_truth)
-    if part.X is None or part.y_train is None or len(known) < dataset.folds:
+    labelled_rows = np.flatnonzero(part.has_truth)
+    if part.X is None or part.y_train is None or len(labelled_rows) < dataset.folds:
         raise ParameterError(f"The data set {dataset.name!r} has no {dataset.folds} items with features and truth.")
     n_items = len(part.annotations)
-    order = np.random.default_rng([_FOLDS, n_items]).permutation(known)
+    order = np.random.default_rng([_FOLDS, n_items]).permutation(labelled_rows)
     out = np.sort(order[fold :: dataset.folds])
     rest = np.setdiff1d(np.arange(n_items), out)
     return replace(part.with_items(rest), X_test=part.X[out], y_test=part.y_train[out])
@@ -215,8 +215,8 @@ def _items(dataset: DataSet, n_items: int, seed: int) -> Index:
 
 def _some(part: Part, wanted: int) -> Index:
     """Return evenly spaced items with known truth (all items if none is known): some sets are sorted by class."""
-    known = np.flatnonzero(part.has_truth)
-    items = known if len(known) else np.arange(len(part.annotations))
+    labelled_rows = np.flatnonzero(part.has_truth)
+    items = labelled_rows if len(labelled_rows) else np.arange(len(part.annotations))
     return items[np.linspace(0, len(items) - 1, min(wanted, len(items))).round().astype(np.intp)]
 
 
@@ -247,9 +247,9 @@ def crowd_figures(part: Part) -> dict[str, float]:
         "items_per_worker": votes.n_annotations / max(1, votes.n_workers),
     }
     figures |= _of_classes("annotated", np.bincount(votes.label, minlength=votes.n_classes))
-    known = part.has_truth
-    if part.y_train is not None and known.any():
-        of_class = [sum(value == one for value in part.y_train[known].tolist()) for one in votes.classes.tolist()]
+    has_truth = part.has_truth
+    if part.y_train is not None and has_truth.any():
+        of_class = [sum(value == one for value in part.y_train[has_truth].tolist()) for one in votes.classes.tolist()]
         figures |= _of_classes("truth", np.array(of_class)) | _worker_accuracy(part)
         figures["last_class_share"] = of_class[-1] / sum(of_class)
     return {OF_CROWD + name: float(value) for name, value in figures.items()}
@@ -263,11 +263,11 @@ def _of_classes(whose: str, counts: npt.NDArray[np.int64]) -> dict[str, float]:
 
 def _worker_accuracy(part: Part) -> dict[str, float]:
     """Mean and standard deviation over the workers who labelled an item of known truth; each worker counts once."""
-    votes, known = part.annotations, part.has_truth
+    votes, has_truth = part.annotations, part.has_truth
     assert part.y_train is not None
     labels = votes.classes[votes.label].tolist()
     is_right = np.array([label == truth for label, truth in zip(labels, part.y_train[votes.item].tolist())], float)
-    counted = known[votes.item]
+    counted = has_truth[votes.item]
     n_labels = np.bincount(votes.worker[counted], minlength=votes.n_workers)
     n_right = np.bincount(votes.worker[counted], is_right[counted], minlength=votes.n_workers)
     accuracy = n_right[n_labels > 0] / n_labels[n_labels > 0]
@@ -354,17 +354,17 @@ def _create(method: str, given: dict[str, Any], seed: int) -> Any:
 
 def _with_stages(given: dict[str, Any], seed: int) -> dict[str, Any]:
     """Return parameters of two-stage in which ``aggregator__x`` and ``classifier__x`` have become estimators."""
-    found = {name: value for name, value in given.items() if not name.startswith(STAGES)}
+    parameters = {name: value for name, value in given.items() if not name.startswith(STAGES)}
     first, second = (
         {name.removeprefix(stage): given[name] for name in given if name.startswith(stage)} for stage in STAGES
     )
     if first:
-        found["aggregator"] = _seeded(registry.create(given.get("aggregator", registry.DEFAULT), **first), seed)
+        parameters["aggregator"] = _seeded(registry.create(given.get("aggregator", registry.DEFAULT), **first), seed)
     if second:
         from sklearn.linear_model import LogisticRegression
 
-        found["classifier"] = LogisticRegression(**{"max_iter": 1000, **second})
-    return found
+        parameters["classifier"] = LogisticRegression(**{"max_iter": 1000, **second})
+    return parameters
 
 
 def _values(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -393,11 +393,13 @@ _FURTHER_POSTERIOR = re.compile(r"posterior_(\w+)_")
 
 def _label_figures(model: Any, part: Part, name: str) -> tuple[Figures, int]:
     """Compare an aggregator's labels with the ground truth of its items, where it is known."""
-    known = part.has_truth
-    if part.y_train is None or not known.any():
+    has_truth = part.has_truth
+    if part.y_train is None or not has_truth.any():
         raise ParameterError(f"{name} has no item with known truth, so an aggregator cannot be measured.")
-    figures = _figures(part, part.y_train[known], model.labels_[known], model.posterior_[known], model.classes_)
-    return figures | {"label_accuracy": figures["accuracy"], "label_auc": figures["auc"]}, int(known.sum())
+    figures = _figures(
+        part, part.y_train[has_truth], model.labels_[has_truth], model.posterior_[has_truth], model.classes_
+    )
+    return figures | {"label_accuracy": figures["accuracy"], "label_auc": figures["auc"]}, int(has_truth.sum())
 
 
 def predicted_figures(model: Any, part: Part, name: str) -> tuple[Figures, int]:
@@ -410,9 +412,9 @@ def predicted_figures(model: Any, part: Part, name: str) -> tuple[Figures, int]:
     moved = _figures(part, part.y_test, last.classes_[shifted.argmax(axis=1)], shifted, last.classes_)
     figures |= {name: moved[name.removesuffix(UNIFORM_PRIOR)] for name in SHIFTED}
     figures |= _label_accuracy("label_accuracy", last, last.posterior_, part)
-    known = part.has_truth
-    if part.y_train is not None and known.any():
-        figures["label_auc"] = auc(part.y_train[known], last.posterior_[known], last.classes_)
+    has_truth = part.has_truth
+    if part.y_train is not None and has_truth.any():
+        figures["label_auc"] = auc(part.y_train[has_truth], last.posterior_[has_truth], last.classes_)
     return figures, len(part.y_test)
 
 
@@ -425,9 +427,9 @@ def recorded_figures(model: Any, part: Part) -> Figures:
         if isinstance(recorded, dict):  # that of an aggregator has the values of its objective
             figures |= _numbers(OF_HISTORY, recorded)
     for attribute, value in vars(last).items():
-        found = _FURTHER_POSTERIOR.fullmatch(attribute)
-        if found and isinstance(value, np.ndarray) and value.shape == last.posterior_.shape:
-            figures |= _label_accuracy(OF_LABELS + found[1], last, value, part)
+        match = _FURTHER_POSTERIOR.fullmatch(attribute)
+        if match and isinstance(value, np.ndarray) and value.shape == last.posterior_.shape:
+            figures |= _label_accuracy(OF_LABELS + match[1], last, value, part)
     return figures
 
 
@@ -463,10 +465,10 @@ def _estimated_expertise(last: Any, part: Part) -> npt.NDArray[np.float64]:
 
 def _difficulty_error(last: Any, part: Part, n_bins: int = 10) -> float:
     """Return the calibration error of `item_accuracy_` over bins of equal numbers of labels."""
-    votes, known = part.annotations, part.has_truth
+    votes, has_truth = part.annotations, part.has_truth
     assert part.y_train is not None
-    is_right = (votes.classes[votes.label] == part.y_train[votes.item])[known[votes.item]].astype(float)
-    expected = last.item_accuracy_[votes.item][known[votes.item]]
+    is_right = (votes.classes[votes.label] == part.y_train[votes.item])[has_truth[votes.item]].astype(float)
+    expected = last.item_accuracy_[votes.item][has_truth[votes.item]]
     order = np.argsort(expected, kind="stable")
     gaps = np.array_split((expected - is_right)[order], min(n_bins, len(order)))
     return float(sum(abs(gap.sum()) for gap in gaps) / len(order))
@@ -498,11 +500,11 @@ def _numbers(prefix: str, recorded: Mapping[str, Any]) -> Figures:
 
 def _label_accuracy(metric: str, model: Any, posterior: npt.NDArray[np.float64], part: Part) -> Figures:
     """Return the accuracy of the most probable classes of the training items."""
-    known = part.has_truth
-    if part.y_train is None or not known.any():
+    has_truth = part.has_truth
+    if part.y_train is None or not has_truth.any():
         return {}
-    code, _ = pick_classes(posterior, np.zeros(len(known), bool))
-    return {metric: metrics.accuracy(part.y_train[known], model.classes_[code[known]])}
+    code, _ = pick_classes(posterior, np.zeros(len(has_truth), bool))
+    return {metric: metrics.accuracy(part.y_train[has_truth], model.classes_[code[has_truth]])}
 
 
 def _figures(part: Part, truth: Any, label: Any, proba: Any, classes: Any) -> Figures:
@@ -523,17 +525,17 @@ def rare_recall(part: Part, truth: Any, label: Any) -> float:
 
     Shapes: truth (n_items,); label (n_items,).
     """
-    known = part.has_truth
+    has_truth = part.has_truth
     counts: Mapping[Any, int] = {}
-    if part.y_train is not None and known.any():
-        trained = part.y_train[known].tolist()
+    if part.y_train is not None and has_truth.any():
+        trained = part.y_train[has_truth].tolist()
         counts = {value: trained.count(value) for value in dict.fromkeys(trained)}
-    found = []
+    recalls = []
     for value in (value for value, n in counts.items() if n == min(counts.values())):
         of_class = np.array([one == value for one in truth.tolist()])
         if of_class.any():
-            found.append(metrics.accuracy(truth[of_class], label[of_class]))
-    return math.fsum(found) / len(found) if found else math.nan
+            recalls.append(metrics.accuracy(truth[of_class], label[of_class]))
+    return math.fsum(recalls) / len(recalls) if recalls else math.nan
 
 
 def auc(truth: Any, proba: Any, classes: Any) -> float:
@@ -567,8 +569,8 @@ def requested_figures(model: Any, part: Part, names: Sequence[str]) -> Figures:
     """Return the metrics among these names that are not computed for every table."""
     figures: Figures = {}
     if TRAINING in names and part.y_train is not None and part.has_truth.any():
-        known = part.has_truth
-        figures[TRAINING] = metrics.accuracy(part.y_train[known], _predicted(model, part.X)[known])
+        has_truth = part.has_truth
+        figures[TRAINING] = metrics.accuracy(part.y_train[has_truth], _predicted(model, part.X)[has_truth])
     wanted = [name.removeprefix(OF_CLASS) for name in names if name.startswith(OF_CLASS)]
     if wanted and part.y_test is not None:
         label = _predicted(model, part.X_test)
@@ -636,8 +638,8 @@ def revisions_of(row: Row) -> dict[str, int]:
     names = {row.method, "two-stage" if row.then else None}
     for setting in row.settings:
         names |= set(_texts(setting))
-    known = set(registry.names())
-    return {name: _revision(name) for name in sorted(name for name in names if name is not None and name in known)}
+    methods = set(registry.names())
+    return {name: _revision(name) for name in sorted(name for name in names if name is not None and name in methods)}
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -686,14 +688,14 @@ def _series(model: Any, part: Part, name: str) -> Series | None:
     """Return one series as JSON can hold it; what is no array of numbers, or too large, is left out."""
     last = _last_step(model)
     if name in SERIES_NAMES:
-        found = _SERIES[name](model, last, part)
+        values = _SERIES[name](model, last, part)
     elif name.startswith(_OF_FITTED):
-        found = _fitted(last, name.removeprefix(_OF_FITTED) + "_")
+        values = _fitted(last, name.removeprefix(_OF_FITTED) + "_")
     else:
         recorded = _fitted(last, "history_" if name.startswith(_HISTORY_SERIES) else "rounds_")
-        found = _recorded(recorded, name.partition(".")[2])
+        values = _recorded(recorded, name.partition(".")[2])
     try:
-        numbers = None if found is None else np.asarray(found, dtype=float)
+        numbers = None if values is None else np.asarray(values, dtype=float)
     except (TypeError, ValueError):  # texts, or lists of different lengths
         return None
     if numbers is None or numbers.ndim not in (1, 2) or not 0 < numbers.size <= _MOST_NUMBERS:
@@ -723,13 +725,13 @@ def _number(value: float) -> float | None:
 
 def _roc(_: Any, last: Any, part: Part) -> npt.NDArray[np.float64] | None:
     """Return true positive rates of the second class on an even grid of false positive rates, for two classes."""
-    known = part.has_truth
-    if part.y_train is None or len(last.classes_) != 2 or not known.any():
+    has_truth = part.has_truth
+    if part.y_train is None or len(last.classes_) != 2 or not has_truth.any():
         return None
-    is_second = np.array([value == last.classes_[1] for value in part.y_train[known].tolist()])
+    is_second = np.array([value == last.classes_[1] for value in part.y_train[has_truth].tolist()])
     if is_second.all() or not is_second.any():
         return None
-    return roc_curve(is_second, last.posterior_[known, 1])
+    return roc_curve(is_second, last.posterior_[has_truth, 1])
 
 
 def roc_curve(inside: npt.NDArray[np.bool_], score: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -787,10 +789,10 @@ def _labels_by_worker(_: Any, __: Any, part: Part) -> npt.NDArray[np.int64]:
 
 def _accuracy_by_worker(_: Any, __: Any, part: Part) -> npt.NDArray[np.float64] | None:
     """Return the share of correct labels of every worker with a label on an item of known truth."""
-    votes, known = part.annotations, part.has_truth
-    if part.y_train is None or not known.any():
+    votes, has_truth = part.annotations, part.has_truth
+    if part.y_train is None or not has_truth.any():
         return None
-    seen = known[votes.item]
+    seen = has_truth[votes.item]
     right = np.array([a == b for a, b in zip(votes.classes[votes.label].tolist(), part.y_train[votes.item].tolist())])
     total = np.bincount(votes.worker[seen], minlength=votes.n_workers)
     correct = np.bincount(votes.worker[seen], weights=right[seen], minlength=votes.n_workers)
@@ -799,10 +801,10 @@ def _accuracy_by_worker(_: Any, __: Any, part: Part) -> npt.NDArray[np.float64] 
 
 def _true_shares(_: Any, last: Any, part: Part) -> list[float] | None:
     """Return the share of each class in the ground truth of the training items."""
-    known = part.has_truth
-    if part.y_train is None or not known.any():
+    has_truth = part.has_truth
+    if part.y_train is None or not has_truth.any():
         return None
-    values = part.y_train[known].tolist()
+    values = part.y_train[has_truth].tolist()
     return [sum(value == one for value in values) / len(values) for one in last.classes_]
 
 
@@ -841,11 +843,11 @@ def check_table(table: Table) -> None:
     """Refuse parameters that a method does not have; the methods are imported, and torch with some of them."""
     for row in table.measured:
         keys = Keys({}, table.name, f"row {row.name!r}")
-        known = _parameter_names(row)
+        names = _parameter_names(row)
         for parameter in [name for setting in row.settings for name in setting]:
             if parameter == "random_state":
                 keys.refuse("random_state is the seed of the run; leave it out")
-            keys.check_known(parameter, known, f"parameter of {row.method} called")
+            keys.check_known(parameter, names, f"parameter of {row.method} called")
 
 
 LOWER_IS_BETTER = frozenset({"log_loss", "ece", "fit_seconds", "expertise_error", "difficulty_error"})
@@ -1017,10 +1019,10 @@ def _choose_setting(cell: Cell, X: Any, annotations: Annotations) -> Mapping[str
         make_estimator(cell.row, cell.seed, quick=cell.quick, setting=setting, device=cell.device)
         for setting in settings
     ]
-    found = compare(
+    ranking = compare(
         models, annotations, X, n_folds=_QUICK_FOLDS if cell.quick else cell.table.choose_folds, random_state=cell.seed
     )
-    return settings[found.names.index(found.best)]
+    return settings[ranking.names.index(ranking.best)]
 
 
 def _load_libraries(cell: Cell, part: Part, aggregates: bool) -> None:

@@ -87,22 +87,22 @@ def wanted(only: Sequence[str]) -> list[Table]:
     if not only:
         return list(tables())
     asked = {name.casefold() for name in only}
-    known = {name.casefold() for table in tables() for name in _names(table)}
-    unknown = [name for name in only if name.casefold() not in known]
+    names_there = {name.casefold() for table in tables() for name in _names(table)}
+    unknown = [name for name in only if name.casefold() not in names_there]
     if unknown:
         rows = ", ".join(dict.fromkeys(row.name for table in tables() for row in table.rows))
         sets = ", ".join(dict.fromkeys(dataset.name for table in tables() for dataset in table.datasets))
         raise ParameterError(f"There is no data set and no method {unknown[0]!r}. Data sets: {sets}. Methods: {rows}.")
-    found = [
+    restricted = [
         narrowed(table, [name for name in _names(table) if name.casefold() in asked])
         for table in tables()
         if all(_has_some(table, part, asked) for part in ("datasets", "rows"))
     ]
-    if not found:
+    if not restricted:
         raise ParameterError(
             f"None of the methods among {', '.join(only)} is measured on any of the data sets among them."
         )
-    return found
+    return restricted
 
 
 def _names(table: Table) -> list[str]:
@@ -142,55 +142,55 @@ def to_markdown(
     figures: Mapping[str, str] | None = None,
 ) -> str:
     """Return the page: for each table the mean ranks with means over data sets, then each metric on every data set."""
-    found = ["# Leaderboard", _INTRODUCTION]
+    lines = ["# Leaderboard", _INTRODUCTION]
     for table, cells, records in parts:
         shown = page(table, cells, records, command, (stale or {}).get(table.name, ()))
         results = entries(table, cells, records)
-        found += [f"## {table.title}", bullets(notes(shown))]
+        lines += [f"## {table.title}", bullets(notes(shown))]
         if table.name in (figures or {}):
-            found.append(f"![{table.title}: mean ranks]({(figures or {})[table.name]})")
-        found.append(_rank_grid(shown, results))
+            lines.append(f"![{table.title}: mean ranks]({(figures or {})[table.name]})")
+        lines.append(_rank_grid(shown, results))
         for metric in table.metrics:
-            found += [f"### {table.title}: {title(metric)}", _metric_grid(shown, results, metric)]
+            lines += [f"### {table.title}: {title(metric)}", _metric_grid(shown, results, metric)]
         if failures(shown):
-            found += [f"### {table.title}: failed", bullets(failures(shown))]
-    return "\n\n".join(found) + "\n"
+            lines += [f"### {table.title}: failed", bullets(failures(shown))]
+    return "\n\n".join(lines) + "\n"
 
 
-def _rank_grid(shown: Page, found: Sequence[Entry]) -> str:
+def _rank_grid(shown: Page, results: Sequence[Entry]) -> str:
     """Return mean ranks with their intervals, and means of some metrics over all data sets."""
     metrics = [metric for metric in _MEANS if metric in shown["metrics"]]
     rows = []
-    for place in standings(found):
+    for place in standings(results):
         low, high = place.interval
-        means = [_over_sets(found, place.row, metric, shown["points"]) for metric in metrics]
+        means = [_over_sets(results, place.row, metric, shown["points"]) for metric in metrics]
         near = f"{place.n_near_best} of {place.n_sets}"
         rows.append([place.row, f"{place.rank:.1f}", f"{low:.1f} to {high:.1f}", near, *means])
     columns = [f"{_MEANS[metric]} {title(metric)}" for metric in metrics]
     return grid(["method", "mean rank", "90% interval", "near the best", *columns], rows)
 
 
-def _over_sets(found: Sequence[Entry], row: str, metric: str, points: bool) -> str:
+def _over_sets(results: Sequence[Entry], row: str, metric: str, points: bool) -> str:
     """Return the mean over data sets, of seconds the sum; nothing if the method failed on one that others did not."""
-    own = [entry for entry in found if (entry.row, entry.metric) == (row, metric)]
-    known = {entry.dataset for entry in found if entry.metric == metric and entry.values}
-    values = [entry.mean for entry in own if entry.mean is not None and entry.dataset in known]
-    if len(values) < len(known) or not values:
+    own = [entry for entry in results if (entry.row, entry.metric) == (row, metric)]
+    sets = {entry.dataset for entry in results if entry.metric == metric and entry.values}
+    values = [entry.mean for entry in own if entry.mean is not None and entry.dataset in sets]
+    if len(values) < len(sets) or not values:
         return "–"
     total = math.fsum(values)
     return figure(total if _MEANS[metric] == "total" else total / len(values), None, metric, points)
 
 
-def _metric_grid(shown: Page, found: Sequence[Entry], metric: str) -> str:
+def _metric_grid(shown: Page, results: Sequence[Entry], metric: str) -> str:
     """Return one metric on every data set, methods in the order of their ranks."""
-    sets, figures = _figures(shown, found, metric)
-    rows = [[p.row, *(figures.get((p.row, name), "") for name in sets)] for p in standings(found)]
+    sets, figures = _figures(shown, results, metric)
+    rows = [[p.row, *(figures.get((p.row, name), "") for name in sets)] for p in standings(results)]
     return grid(["method", *sets], rows)
 
 
-def _figures(shown: Page, found: Sequence[Entry], metric: str) -> tuple[list[str], Mapping[tuple[str, str], str]]:
+def _figures(shown: Page, results: Sequence[Entry], metric: str) -> tuple[list[str], Mapping[tuple[str, str], str]]:
     """Return the data sets, and the formatted value of each (row, data set)."""
-    here = [entry for entry in found if entry.metric == metric]
+    here = [entry for entry in results if entry.metric == metric]
     values = {
         (e.row, e.dataset): figure(e.mean, e.deviation, metric, shown["points"]) or "failed" * bool(e.errors)
         for e in here

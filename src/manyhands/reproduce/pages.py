@@ -19,7 +19,7 @@ QUICK = "quick run"  # in place of a verdict
 
 def page(table: Table, cells: Sequence[Cell], records: Records, command: str, stale: Sequence[str] = ()) -> Page:
     """Return everything that is known of a table."""
-    found = [record for cell in cells if (record := records.find(cell.key)) is not None]
+    rows = [record for cell in cells if (record := records.find(cell.key)) is not None]
     quick = any(cell.quick for cell in cells)
     results = entries(table, cells, records)
     return {
@@ -29,9 +29,9 @@ def page(table: Table, cells: Sequence[Cell], records: Records, command: str, st
         "paper": table.paper,
         "number": table.number,
         "command": command,
-        "commits": _distinct(record.get("commit") for record in found),
-        "machines": _distinct(record.get("machine") for record in found),
-        "versions": _distinct(record.get("versions") for record in found),
+        "commits": _distinct(record.get("commit") for record in rows),
+        "machines": _distinct(record.get("machine") for record in rows),
+        "versions": _distinct(record.get("versions") for record in rows),
         "seeds": sorted({cell.seed for cell in cells}),
         "quick": quick,
         "points": table.points,
@@ -43,11 +43,11 @@ def page(table: Table, cells: Sequence[Cell], records: Records, command: str, st
         "focus": (table.focus or {}).get("row"),
         "skipped": list(dict.fromkeys(row.name for row in table.rows if row.skip)),
         "n_cells": len(cells),
-        "n_measured": sum("metrics" in record for record in found),
-        "n_failed": sum("error" in record for record in found),
+        "n_measured": sum("metrics" in record for record in rows),
+        "n_failed": sum("error" in record for record in rows),
         "n_torn_lines": records.n_torn,
         "stale": list(stale),
-        "seconds": round(sum(record.get("seconds") or 0 for record in found), 1),
+        "seconds": round(sum(record.get("seconds") or 0 for record in rows), 1),
         "entries": [_describe_entry(table, entry, quick) for entry in results],
         "series": _describe_series(table, cells, records),
         "pairs": [_describe_pair(pair) for pair in pairs(table, results)],
@@ -93,7 +93,7 @@ def _interval(table: Table, entry: Entry) -> float | None:
 
 def _describe_series(table: Table, cells: Sequence[Cell], records: Records) -> list[dict[str, Any]]:
     """Return one object per series, data set and row, with the numbers of each seed that has them."""
-    found: dict[tuple[object, ...], dict[str, Any]] = {}
+    series: dict[tuple[object, ...], dict[str, Any]] = {}
     for name in table.series:
         for cell in cells:
             x = table.place(cell.dataset, cell.row)
@@ -104,11 +104,11 @@ def _describe_series(table: Table, cells: Sequence[Cell], records: Records) -> l
                 "series": name,
                 "values": {},
             }
-            own = found.setdefault((name, cell.dataset.name, cell.row.name, x), empty)
+            own = series.setdefault((name, cell.dataset.name, cell.row.name, x), empty)
             numbers = ((records.find(cell.key) or {}).get("series") or {}).get(name)
             if numbers is not None:
                 own["values"][str(cell.seed)] = numbers
-    return list(found.values())
+    return list(series.values())
 
 
 def _describe_pair(pair: Pair) -> dict[str, Any]:
@@ -129,27 +129,27 @@ _WITH_TRUTH = "As in the paper, settings are chosen by the truth of validation i
 
 def sections(shown: Page) -> list[tuple[str, Sequence[str], Sequence[Sequence[str]]]]:
     """Return the figures as tables."""
-    found: list[Any] = []
+    parts: list[Any] = []
     if shown["x"] is not None:
-        found += [(f"by {title(metric)}", *curves(shown, metric)) for metric in shown["metrics"]]
+        parts += [(f"by {title(metric)}", *curves(shown, metric)) for metric in shown["metrics"]]
     else:
-        found += [(f"by {title(metric)}", COLUMNS, lines(shown, metric)) for metric in compared(shown)]
+        parts += [(f"by {title(metric)}", COLUMNS, lines(shown, metric)) for metric in compared(shown)]
         columns, rows = further(shown)
-        found += [("also measured", columns, rows)] if rows else []
+        parts += [("also measured", columns, rows)] if rows else []
     if shown["focus"] is not None and shown["pairs"]:
-        found.append((f"{shown['focus']} minus each of the others", *_focus_differences(shown)))
-    return found
+        parts.append((f"{shown['focus']} minus each of the others", *_focus_differences(shown)))
+    return parts
 
 
 def _focus_differences(shown: Page) -> tuple[list[str], list[list[str]]]:
     """Return the differences of the row in focus to all others: above 0 if its value is larger."""
-    found = []
+    differences = []
     for pair in shown["pairs"]:
         points, metric = shown["points"], pair["metric"]
         difference = figure(pair["difference"], pair["interval"], metric, points)
         p = "" if pair["p_corrected"] is None else f"{pair['p_corrected']:.2g}"
-        found.append([pair["dataset"] + _at(shown, pair), title(metric), pair["other"], difference, p])
-    return ["data set", "metric", "method", "difference (95% interval)", "p"], found
+        differences.append([pair["dataset"] + _at(shown, pair), title(metric), pair["other"], difference, p])
+    return ["data set", "metric", "method", "difference (95% interval)", "p"], differences
 
 
 def _at(shown: Page, what: dict[str, Any]) -> str:
@@ -212,10 +212,10 @@ def lines(shown: Page, metric: str) -> list[tuple[str, ...]]:
 def further(shown: Page) -> tuple[list[str], list[list[str]]]:
     """Return the metrics without published values: one column each."""
     metrics = [metric for metric in shown["metrics"] if metric not in compared(shown)]
-    found = {(e["dataset"], e["row"], e["metric"]): _measured(e, shown["points"]) for e in shown["entries"] if e["n"]}
-    places = dict.fromkeys((dataset, row) for dataset, row, metric in found if metric in metrics)
+    figures = {(e["dataset"], e["row"], e["metric"]): _measured(e, shown["points"]) for e in shown["entries"] if e["n"]}
+    places = dict.fromkeys((dataset, row) for dataset, row, metric in figures if metric in metrics)
     columns = [*COLUMNS[:2], *map(title, metrics)]
-    return columns, [[*place, *(found.get((*place, metric), "") for metric in metrics)] for place in places]
+    return columns, [[*place, *(figures.get((*place, metric), "") for metric in metrics)] for place in places]
 
 
 def _measured(entry: dict[str, Any], points: bool) -> str:
@@ -227,7 +227,7 @@ def notes(shown: Page) -> list[str]:
     """Return the provenance of the figures, and what they cannot be used for."""
     commits = [str(commit)[:12] if commit else "unknown (not run from a clone)" for commit in shown["commits"]]
     machines, seeds = "; ".join(filter(None, shown["machines"])) or "unknown", shown["seeds"]
-    found = [
+    sentences = [
         f"Command: `{shown['command']}`",
         f"Commit: {', '.join(commits) or 'nothing was measured'}",
         f"Machine: {machines}; {shown['seconds']:.0f} s of computation, one thread per cell",
@@ -238,21 +238,21 @@ def notes(shown: Page) -> list[str]:
         *(f"Not used: {sentence}" for sentence in shown["stale"]),
     ]
     if shown["quick"]:
-        found.insert(0, "A quick run on reduced data, to test that it works: the figures have no meaning.")
-    return found
+        sentences.insert(0, "A quick run on reduced data, to test that it works: the figures have no meaning.")
+    return sentences
 
 
 def differing(shown: Page) -> list[str]:
     """Return the significant differences between methods, the smallest p-value first."""
     sure = [pair for pair in shown["pairs"] if pair["p_corrected"] is not None and pair["p_corrected"] < _SIGNIFICANT]
     sure.sort(key=lambda pair: (pair["p_corrected"], -abs(pair["difference"])))
-    found = []
+    texts = []
     for pair in sure[:_MOST_PAIRS]:
         names = (pair["row"], pair["other"]) if pair["difference"] > 0 else (pair["other"], pair["row"])
         by = figure(abs(pair["difference"]), None, pair["metric"], shown["points"])
         place = f"{pair['dataset']}{_at(shown, pair)}" + (f", {title(pair['metric'])}" if shown["focus"] else "")
-        found.append(f"{place}: {names[0]} above {names[1]} by {by} (p = {pair['p_corrected']:.2g})")
-    return found + ([f"and {len(sure) - _MOST_PAIRS} more"] if len(sure) > _MOST_PAIRS else [])
+        texts.append(f"{place}: {names[0]} above {names[1]} by {by} (p = {pair['p_corrected']:.2g})")
+    return texts + ([f"and {len(sure) - _MOST_PAIRS} more"] if len(sure) > _MOST_PAIRS else [])
 
 
 def failures(shown: Page) -> list[str]:

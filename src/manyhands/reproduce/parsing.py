@@ -92,9 +92,9 @@ def _check_load(keys: Keys, name: str, arguments: Mapping[str, Any]) -> None:
         features = SPECS[find_dataset(name)].features
     except ParameterError:
         keys.refuse(f"there is no data set {name!r} for MANYHANDS_DATA{nearest(name, dataset_names())}")
-    known = list(inspect.signature(datasets.load).parameters)[1:]  # after the name
+    names = list(inspect.signature(datasets.load).parameters)[1:]  # after the name
     for argument, value in arguments.items():
-        keys.check_known(argument, known, "argument of load called")
+        keys.check_known(argument, names, "argument of load called")
         if argument == "features":
             keys.check_known(value, features, f"choice of features of {name} called")
 
@@ -103,16 +103,16 @@ def _check_make(keys: Keys, name: str, arguments: Mapping[str, Any], seeded: Seq
     """Refuse an unknown function, and arguments that it does not have, lacks, or gets as the seed."""
     keys.check_known(name, MAKERS, "function to make a crowd called")
     parameters = inspect.signature(MAKERS[name]).parameters.values()
-    known = [p.name for p in parameters if p.kind is not p.VAR_KEYWORD]
-    if len(known) < len(parameters):  # arguments that describe the workers are passed on
-        known += inspect.signature(simulate.make_crowd).parameters
+    names = [p.name for p in parameters if p.kind is not p.VAR_KEYWORD]
+    if len(names) < len(parameters):  # arguments that describe the workers are passed on
+        names += inspect.signature(simulate.make_crowd).parameters
     for argument in [*arguments, *seeded]:
-        keys.check_known(argument, known, f"argument of {name} called")
+        keys.check_known(argument, names, f"argument of {name} called")
     for argument in seeded:
         if argument in arguments:
             keys.refuse(f"{argument} gets the seed of the run; take it out of arguments, or out of seeded")
     for parameter in parameters:
-        if parameter.default is parameter.empty and parameter.name not in arguments and parameter.name in known:
+        if parameter.default is parameter.empty and parameter.name not in arguments and parameter.name in names:
             keys.refuse(f"{name} needs {parameter.name}; give it in arguments")
 
 
@@ -148,12 +148,12 @@ def _parse_figures(keys: Keys, context: _FigureContext) -> tuple[dict[str, Any] 
             keys.refuse(f"two figures would have the file name of {name}; give one of them a suffix")
     drawn = tuple(dict.fromkeys(picture.metric for picture in pictures if picture.metric and picture.against is None))
     has_metrics = several is not None or "metrics" in single or "kind" in single
-    found: dict[str, Any] = (
+    figures: dict[str, Any] = (
         ({} if x is None else {"x": x})
         | ({"sweeps": True} if swept else {})
         | ({"metrics": drawn} if has_metrics and drawn else {})
     )
-    return found or None, pictures
+    return figures or None, pictures
 
 
 def _check_axis(part: Keys, axes: Sequence[str | None], x: str | None, context: _FigureContext) -> bool:
@@ -204,7 +204,7 @@ def _scatter(part: Keys, shared: Picture, metrics: Sequence[str] | None) -> Pict
 
 def _options(part: Keys, context: _FigureContext) -> Mapping[str, Any]:
     """Return what all kinds of figures have."""
-    found = {key: part.take(key, Text(), "") for key in ("suffix", "title", "x_label", "y_label")}
+    options = {key: part.take(key, Text(), "") for key in ("suffix", "title", "x_label", "y_label")}
     lists = {key: tuple(part.take(key, ListOf(Text(), least=1), ())) for key in ("rows", "datasets", "ticks", "levels")}
     for name in lists["levels"]:
         part.check_known(name, context.metrics, "metric in this table called")
@@ -216,7 +216,7 @@ def _options(part: Keys, context: _FigureContext) -> Mapping[str, Any]:
     if None not in whole.values():
         part.refuse("give component, one number of every list, or at, one list, but not both")
     return (
-        found
+        options
         | lists
         | whole
         | {"first": part.take("first", Number(), 1.0), "panels": part.take("panels", OneOf(PANELS), PANELS[0])}
@@ -302,12 +302,12 @@ def _check_points(keys: Keys, published: Sequence[Mapping[str, Any]], points: Se
     """Refuse published values that name no value of the sweep, or one that it does not have."""
     if not points[0]:
         return
-    known = [str(value) for at in points for value in at.values()]
+    texts = [str(value) for at in points for value in at.values()]
     for dataset, figures in [pair for given in published for pair in given.items()]:
         if not Keyed().allows(figures):
-            keys.refuse(f"what is published for {dataset!r} must name the value of the sweep: {{ {known[0]} = ... }}")
+            keys.refuse(f"what is published for {dataset!r} must name the value of the sweep: {{ {texts[0]} = ... }}")
         for value in figures:
-            keys.check_known(value, known, "value of the sweep called")
+            keys.check_known(value, texts, "value of the sweep called")
 
 
 def _at_point(published: Mapping[str, Any], at: Mapping[str, float]) -> dict[str, Any]:
@@ -332,7 +332,7 @@ def _published(keys: Keys, given: Mapping[str, Any], metric: str, context: _RowC
     """Return published values by data set; shares above 1, or above 100 per cent, are refused."""
     keys.check_known(metric, context.metrics, "metric in this table called")
     largest, names = 100 if context.points else 1, context.datasets
-    found = {}
+    values = {}
     for dataset, figure in given.items():
         if dataset not in names:
             keys.refuse(
@@ -343,8 +343,8 @@ def _published(keys: Keys, given: Mapping[str, Any], metric: str, context: _RowC
         value, *deviation = figure if isinstance(figure, list) else [figure]
         if is_share(metric) and not 0 <= value <= largest:
             keys.refuse(f"{value} for {dataset!r} is no share; with points = true, values are per cent, else up to 1")
-        found[dataset] = Published(float(value), *map(float, deviation))
-    return found
+        values[dataset] = Published(float(value), *map(float, deviation))
+    return values
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -416,8 +416,8 @@ def _focus(keys: Keys, rows: Sequence[Row], metrics: Sequence[str]) -> dict[str,
     compared = part.take("metrics", ListOf(Text(), least=1), list(metrics[:1]))
     part.finish()
     for name in [row, *(beside or ())]:
-        known = dict.fromkeys(one.name for one in rows if one.method is not None)
-        part.check_known(name, known, "row with a method called")
+        row_names = dict.fromkeys(one.name for one in rows if one.method is not None)
+        part.check_known(name, row_names, "row with a method called")
     for metric in compared:
         part.check_known(metric, metrics, "metric in this table called")
     return {"row": row, "metrics": tuple(compared)} | ({} if beside is None else {"beside": tuple(beside)})
@@ -425,16 +425,16 @@ def _focus(keys: Keys, rows: Sequence[Row], metrics: Sequence[str]) -> dict[str,
 
 def _each(keys: Keys, key: str, what: str, parse: Callable[[Keys, str], _Piece]) -> tuple[_Piece, ...]:
     """Return the parts of a table; none may have an unknown key or the name of another."""
-    found: dict[str, _Piece] = {}
+    pieces: dict[str, _Piece] = {}
     for given in keys.take(key, ListOf(Keyed(), least=1)):
-        part = Keys(given, keys.table, f"{what} {len(found) + 1}")
+        part = Keys(given, keys.table, f"{what} {len(pieces) + 1}")
         name = part.take("name", Text())
         part.part = f"{what} {name!r}"
-        if name in found:
+        if name in pieces:
             part.refuse(f"another {what} has this name; rename one of them")
-        found[name] = parse(part, name)
+        pieces[name] = parse(part, name)
         part.finish()
-    return tuple(found.values())
+    return tuple(pieces.values())
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -484,15 +484,15 @@ def load_table(name: str | Path) -> Table:
     >>> load_table("crowding/table-1").number
     'Table 1'
     """
-    known = table_names()
-    if name in known:
+    names = table_names()
+    if name in names:
         return _read(_FOLDER / f"{name}.toml", str(name))
     path = Path(name)
     if path.suffix == ".toml" and not path.is_file():
         raise ParameterError(f"There is no file {str(name)!r}; tables that come with manyhands have no ending.")
     if path.suffix == ".toml":
         return _read(path, f"own/{path.stem}")
-    raise ParameterError(f"There is no table {str(name)!r}{nearest(str(name), known)}.")
+    raise ParameterError(f"There is no table {str(name)!r}{nearest(str(name), names)}.")
 
 
 def _read(path: Path, name: str) -> Table:

@@ -29,13 +29,13 @@ _LIBRARIES = {"numpy": "numpy", "scipy": "scipy", "sklearn": "scikit-learn", "to
 @cache
 def versions() -> dict[str, str | None]:
     """Return the versions of everything that may change a result."""
-    found: dict[str, str | None] = {"manyhands": __version__, "python": platform.python_version()}
+    version_of: dict[str, str | None] = {"manyhands": __version__, "python": platform.python_version()}
     for name, package in _LIBRARIES.items():
         try:
-            found[name] = version(package)  # reads the metadata: importing torch takes seconds
+            version_of[name] = version(package)  # reads the metadata: importing torch takes seconds
         except PackageNotFoundError:
-            found[name] = None
-    return found
+            version_of[name] = None
+    return version_of
 
 
 def machine() -> str:
@@ -94,9 +94,9 @@ def _resolve(own: Path, head: str) -> str | None:
     packed = common / "packed-refs"
     if packed.is_file():
         for line in packed.read_text(encoding="utf-8").splitlines():
-            found, _, ref = line.partition(" ")
+            digits, _, ref = line.partition(" ")
             if ref == name:
-                return found
+                return digits
     return None
 
 
@@ -149,10 +149,10 @@ def _is_cell(record: dict[str, Any]) -> bool:
     )
 
 
-def _are_series(found: Any) -> bool:
+def _are_series(value: Any) -> bool:
     """Return whether a value has lists of numbers, or lists of such lists, or null, by name."""
-    return isinstance(found, dict) and all(
-        one is None or (isinstance(one, list) and all(map(_is_point, one))) for one in found.values()
+    return isinstance(value, dict) and all(
+        one is None or (isinstance(one, list) and all(map(_is_point, one))) for one in value.values()
     )
 
 

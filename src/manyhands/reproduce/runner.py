@@ -163,12 +163,12 @@ class DataBuilder:
     def build(self, cell: Cell) -> bytes:
         """Return the data of a cell, built now or kept from another cell."""
         key = _data_key(cell.dataset, cell.seed, cell.table.first_seed, cell.quick)
-        found: bytes | None = self._recent.get(key)
-        if found is None:
-            found = self._request((cell.dataset, cell.seed, cell.table.first_seed, cell.quick))
+        payload: bytes | None = self._recent.get(key)
+        if payload is None:
+            payload = self._request((cell.dataset, cell.seed, cell.table.first_seed, cell.quick))
             self.n_built += 1
-            self._recent.put(key, found, len(found))
-        return found
+            self._recent.put(key, payload, len(payload))
+        return payload
 
     def get(self, cell: Cell) -> bytes | None:
         """Return the data of a cell as `build`; None if that fails, so that the cell itself records the error."""
@@ -259,11 +259,11 @@ def _remembering(load: Callable[..., CrowdDataset]) -> Callable[..., CrowdDatase
 
     def load_once(name: str, **arguments: Any) -> CrowdDataset:
         key = json.dumps([name, arguments, os.environ.get(_FOLDER)], sort_keys=True, default=repr)
-        found: CrowdDataset | None = loaded.get(key)
-        if found is None:
-            found = load(name, **arguments)
-            loaded.put(key, found, _size(found))
-        return found
+        data: CrowdDataset | None = loaded.get(key)
+        if data is None:
+            data = load(name, **arguments)
+            loaded.put(key, data, _size(data))
+        return data
 
     return load_once
 
@@ -343,13 +343,15 @@ def run(
     cells = {cell.key: replace(cell, device=device) for cell in every}
     path = rows_file(table, out, quick=quick)
     with appending(path) as append:
-        known = read_records(path).by_key
+        record_of = read_records(path).by_key
         todo = [
-            cell for key, cell in cells.items() if not cell.is_done(known.get(key)) or (retry and "error" in known[key])
+            cell
+            for key, cell in cells.items()
+            if not cell.is_done(record_of.get(key)) or (retry and "error" in record_of[key])
         ]
         check_methods(todo)
         builder.check(todo)
-        peaks = [record["peak_mb"] for record in known.values() if record.get("peak_mb")]
+        peaks = [record["peak_mb"] for record in record_of.values() if record.get("peak_mb")]
         _run_all(todo, append, jobs or records.cores(), max(peaks, default=_USUAL_MB), builder)
     return read_records(path)
 
@@ -450,7 +452,7 @@ def _reuse_or_end(
 
 def _describe_cell(cell: Cell) -> Record:
     """Return the part of a result row that is known before the cell is measured."""
-    found = {
+    record = {
         "key": cell.key,
         "table": cell.table.name,
         "dataset": cell.dataset.name,
@@ -464,7 +466,7 @@ def _describe_cell(cell: Cell) -> Record:
         "commit": records.commit(),
         "machine": records.machine(),
     }
-    return found | ({"device": cell.device} if cell.device else {})
+    return record | ({"device": cell.device} if cell.device else {})
 
 
 def _work(pipe: Any) -> None:
@@ -485,11 +487,11 @@ def _measure_cell(cell: Cell, built: _Built | None = None) -> Record:
         warnings.simplefilter("always")
         try:
             outcome = run_cell(cell, part)
-            found: Record = {"metrics": outcome.metrics, "chosen": outcome.chosen, "n_test": outcome.n_test}
-            found |= {"series": outcome.series} if outcome.series else {}
+            record: Record = {"metrics": outcome.metrics, "chosen": outcome.chosen, "n_test": outcome.n_test}
+            record |= {"series": outcome.series} if outcome.series else {}
         except Exception as error:
-            found = {"error": " ".join(f"{type(error).__name__}: {error}".split())[:_LONGEST_ERROR]}
-    found["warnings"] = sorted({warning.category.__name__ for warning in raised} | set(earlier))
+            record = {"error": " ".join(f"{type(error).__name__}: {error}".split())[:_LONGEST_ERROR]}
+    record["warnings"] = sorted({warning.category.__name__ for warning in raised} | set(earlier))
     peak = peak_bytes()
     peak_mb = None if peak is None else round(peak / 2**20, 1)
-    return found | {"seconds": round(time.perf_counter() - began, 3), "peak_mb": peak_mb}
+    return record | {"seconds": round(time.perf_counter() - began, 3), "peak_mb": peak_mb}

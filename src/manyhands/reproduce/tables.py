@@ -221,11 +221,11 @@ class Keys:
         for key in self._left:
             self.refuse(f"there is no key {key!r}{nearest(key, self._known)}")
 
-    def check_known(self, name: object, known: Iterable[str], what: str) -> None:
+    def check_known(self, name: object, keys: Iterable[str], what: str) -> None:
         """Refuse a name that is unknown, with the most similar one."""
-        known = list(known)
-        if name not in known:
-            self.refuse(f"there is no {what} {name!r}{nearest(name, known)}")
+        keys = list(keys)
+        if name not in keys:
+            self.refuse(f"there is no {what} {name!r}{nearest(name, keys)}")
 
     def refuse(self, problem: str) -> NoReturn:
         """Raise an error that names the table, the part and the problem."""

@@ -91,9 +91,9 @@ def _place(dataset: DataSet, row: Row) -> tuple[object, ...]:
 
 def _entry(table: Table, dataset: DataSet, row: Row, metric: str, cells: Iterable[Cell], records: Records) -> Entry:
     """Collect the values of all seeds, and compare them with the published value."""
-    found = {cell.seed: records.find(cell.key) for cell in cells}
-    done = {seed: record for seed, record in found.items() if record is not None and "metrics" in record}
-    errors = [record["error"] for record in found.values() if record is not None and "error" in record]
+    record_of = {cell.seed: records.find(cell.key) for cell in cells}
+    done = {seed: record for seed, record in record_of.items() if record is not None and "metrics" in record}
+    errors = [record["error"] for record in record_of.values() if record is not None and "error" in record]
     given = {seed: record["metrics"].get(metric) for seed, record in done.items()}
     values = {seed: value * unit(table, metric) for seed, value in given.items() if value is not None}
     published = _published(table, row, dataset, metric)
@@ -179,7 +179,7 @@ class Pair:
     interval: float | None = None  # half of the 95% confidence interval of the difference
 
 
-def pairs(table: Table, found: Sequence[Entry]) -> list[Pair]:
+def pairs(table: Table, results: Sequence[Entry]) -> list[Pair]:
     """Compare every two rows by the first metric, or the row in focus with the others by its metrics.
 
     Points of a sweep are compared with the same point of other rows, and with rows without a sweep.
@@ -187,7 +187,7 @@ def pairs(table: Table, found: Sequence[Entry]) -> list[Pair]:
     focus = table.focus or {"metrics": table.metrics[:1]}
     tested = []
     for metric, dataset in product(focus["metrics"], table.datasets):
-        here = [e for e in found if e.dataset == dataset.name and e.metric == metric and e.values]
+        here = [e for e in results if e.dataset == dataset.name and e.metric == metric and e.values]
         here.sort(key=lambda entry: entry.row != focus.get("row"))  # the row in focus is the first of a pair
         together = [(one, other) for one, other in combinations(here, 2) if _comparable(one, other, focus)]
         tested += [compare_entries(dataset, one, other) for one, other in together if _shared_seeds(one, other)]
@@ -263,9 +263,9 @@ class Standing:
     interval: tuple[float, float] = (math.nan, math.nan)  # 90% interval of the mean rank: bootstrap over the data sets
 
 
-def standings(found: Sequence[Entry], metric: str = "accuracy") -> list[Standing]:
+def standings(results: Sequence[Entry], metric: str = "accuracy") -> list[Standing]:
     """Rank methods over all data sets on which any was measured."""
-    of_metric = [entry for entry in found if entry.metric == metric]
+    of_metric = [entry for entry in results if entry.metric == metric]
     sets: dict[str, list[Entry]] = {}
     for entry in of_metric:
         sets.setdefault(entry.dataset, []).append(entry)

@@ -123,11 +123,13 @@ def require_results(pages: Sequence[Page]) -> None:
 
 def _figure_files(tables: Sequence[Table], options: RunOptions) -> dict[Path, dict[str, tuple[Table, Picture]]]:
     """Return folder -> file name -> what the figure shows."""
-    found: dict[Path, dict[str, tuple[Table, Picture]]] = {}
+    pictures_of: dict[Path, dict[str, tuple[Table, Picture]]] = {}
     for table in tables:
         folder = figures_folder(table, quick=options.quick) if options.out is None else options.out
-        found.setdefault(folder, {}).update({file: (table, picture) for file, picture in file_names(table).items()})
-    return found
+        pictures_of.setdefault(folder, {}).update(
+            {file: (table, picture) for file, picture in file_names(table).items()}
+        )
+    return pictures_of
 
 
 def _check_places(tables: Sequence[Table], options: RunOptions) -> None:
@@ -171,7 +173,7 @@ def _measure(table: Table, options: RunOptions, builder: DataBuilder | None) -> 
     path = options.rows_file(table)
     if builder is None:
         return cells, read_records(path)
-    found = run(
+    records = run(
         table,
         path.parent,
         quick=options.quick,
@@ -181,4 +183,4 @@ def _measure(table: Table, options: RunOptions, builder: DataBuilder | None) -> 
         device=options.device,
         builder=builder,
     )
-    return cells, found
+    return cells, records

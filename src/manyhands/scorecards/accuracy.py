@@ -106,12 +106,12 @@ def derive_tables(annotations: Annotations, posterior: Array, members: Mask, gol
     n_classes, n_classes); returns posterior (n_items, n_classes).
     """
     collapsed = collapse_groups(annotations, members)
-    known = posterior if gold is None else np.where((gold >= 0)[:, None], _one_hot(gold, posterior.shape[1]), posterior)
-    confusion = worker_confusions(collapsed, known)[:-1]
+    truth = posterior if gold is None else np.where((gold >= 0)[:, None], _one_hot(gold, posterior.shape[1]), posterior)
+    confusion = worker_confusions(collapsed, truth)[:-1]
     if members.any():
         n_given = np.bincount(collapsed.worker, minlength=collapsed.n_workers)
         confusion[members] = confusion[np.argmax(np.where(members, n_given, -1))]
-    total = known[annotations.n_labels > 0].sum(axis=0) + 1.0
+    total = truth[annotations.n_labels > 0].sum(axis=0) + 1.0
     return confusion, posterior_given(collapsed, safe_log(confusion), np.log(total / total.sum()))[0]
 
 
@@ -182,9 +182,9 @@ def without_own_labels(
     if copies:
         checked &= _has_label_outside(annotations, copies)
     if gold is not None:
-        known = gold[annotations.item] >= 0
-        truth[known] = _one_hot(gold[annotations.item[known]], annotations.n_classes)
-        checked |= known
+        has_gold = gold[annotations.item] >= 0
+        truth[has_gold] = _one_hot(gold[annotations.item[has_gold]], annotations.n_classes)
+        checked |= has_gold
     n_equal = _n_equal(annotations, own)
     return LeaveOneOut(annotations, truth, checked / n_own[own], n_others, n_equal)
 
@@ -362,8 +362,8 @@ def accuracy_of_counts(right: Array, wrong: Array) -> AccuracyEstimate:
         log_hyper += np.log(np.einsum("wg,hg->wh", likelihood(part), priors)).sum(axis=0)
     share = np.exp(log_hyper - log_hyper.max())
     prior = np.einsum("h,hg->g", share / share.sum(), priors)
-    found = [_summary(normalised(likelihood(part) * prior)) for part in pieces]
-    return AccuracyEstimate(*(np.concatenate(values) for values in zip(*found)))
+    summaries = [_summary(normalised(likelihood(part) * prior)) for part in pieces]
+    return AccuracyEstimate(*(np.concatenate(values) for values in zip(*summaries)))
 
 
 # Labels that a precision counts as, at most: the truth of a function's items follows from functions that err together,

@@ -137,16 +137,16 @@ def score_columns(loo: LeaveOneOut, bias: Array) -> list[Array]:
     Shapes: bias (n_workers, n_classes).
     """
     worker, weight = loo.annotations.worker, loo.weight
-    known, random = np.zeros((3, len(weight))), np.zeros((3, len(weight)))  # score, its square, probability of right
+    right, random = np.zeros((3, len(weight))), np.zeros((3, len(weight)))  # score, its square, probability of right
     for k, truth in enumerate(loo.truth.T):
         share = bias[worker, k]
         score = np.log1p(_SCORE_SKILL * (truth / share - 1.0))
         for row, value in enumerate((score, score * score, truth)):
-            known[row] += truth * value
+            right[row] += truth * value
             random[row] += share * value
     observed = np.log1p(_SCORE_SKILL * (loo.p_right / bias.ravel()[loo.cell] - 1.0))
-    squares = [known[0] ** 2, known[0] * random[0], random[0] ** 2]
-    return [observed, known[0], random[0], known[1], random[1], *squares, known[2], random[2]]
+    squares = [right[0] ** 2, right[0] * random[0], random[0] ** 2]
+    return [observed, right[0], random[0], right[1], random[1], *squares, right[2], random[2]]
 
 
 def sum_scores(loo: LeaveOneOut, columns: list[Array], weight: Array) -> Scores:
@@ -382,7 +382,7 @@ def assess_informativeness(
     is_below = judged & crowd.is_below if crowd.is_known else enough & not_honest & ~not_random
     is_inverted &= is_below | (z < -_Z_INVERTED) | (not crowd.is_known)
     is_below &= ~is_one_class & ~is_inverted
-    found = Informativeness(
+    assessment = Informativeness(
         is_informative=enough & not_random & ~is_inverted,
         is_random=is_below & ~not_random,
         is_weak=(is_below & not_random) | (judged & crowd.is_late_below & ~is_one_class & ~is_inverted),
@@ -392,7 +392,7 @@ def assess_informativeness(
         right=right,
         right_by_chance=chance,
     )
-    return found, crowd
+    return assessment, crowd
 
 
 def _profile_log_likelihood(loo: LeaveOneOut) -> Array:

@@ -735,8 +735,8 @@ def _cards_of_functions(
     estimate, no_bias = estimate_precision(annotations, posterior), Bias(*np.zeros((3, n_workers)))
     no_bias = no_bias._replace(code=np.full(n_workers, -1))
     cards = _assemble(loo, n_checked, estimate, no_bias, time, flagged, [() for _ in range(n_workers)])
-    found = firings_of(annotations)
-    return replace(cards, coverage=found.coverage, overlap=found.overlap, conflict=found.conflict)
+    firings = firings_of(annotations)
+    return replace(cards, coverage=firings.coverage, overlap=firings.overlap, conflict=firings.conflict)
 
 
 def _assemble(

@@ -352,15 +352,15 @@ class CodeFolder:
         data = np.empty(self._offset[ITEMS][last] - self._offset[ITEMS][first], np.uint8)
         self._read_into(data, ITEMS, first, last)
         number, at = self.n_items_of(0, first), 0
-        found: list[npt.NDArray[np.int64] | TextIds | list[Any]] = []
+        raw_ids: list[npt.NDArray[np.int64] | TextIds | list[Any]] = []
         for block in self._blocks[first:last]:
             n_items, n_bytes = block["n_items"], block[ITEMS][0]
             if block["ids"] == "numbered":
-                found.append(np.arange(number, number + n_items))
+                raw_ids.append(np.arange(number, number + n_items))
             else:
-                found.append(decode_ids(block["ids"], data[at : at + n_bytes].tobytes(), n_items))
+                raw_ids.append(decode_ids(block["ids"], data[at : at + n_bytes].tobytes(), n_items))
             number, at = number + n_items, at + n_bytes
-        return found
+        return raw_ids
 
     def _read_into(self, target: npt.NDArray[Any], name: str, first: int, last: int) -> None:
         """Fill an array with the bytes of consecutive blocks of a file in one read, and compare new checksums."""
@@ -388,14 +388,14 @@ class CodeFolder:
         path = self.folder / HEADER
         try:
             header = json.loads(path.read_bytes())
-            known = header.get("format") == FORMAT
+            is_ours = header.get("format") == FORMAT
         except FileNotFoundError:
             raise AnnotationError(
                 f"{self.folder} is not a code folder: it has no {HEADER}. Give the folder that a run wrote."
             ) from None
         except (ValueError, AttributeError, RecursionError):
             self._refuse(HEADER, "it is not JSON of this program")
-        if not known:
+        if not is_ours:
             self._refuse(HEADER, "it belongs to another program", "Give the folder that a run wrote.")
         if header.get("version") != VERSION:
             what = f"it has version {header.get('version')}, and this release reads version {VERSION}"
@@ -415,11 +415,11 @@ class CodeFolder:
     def _check_size(self, name: str, n_bytes: int) -> None:
         """Refuse a file that is missing, cut off or longer than it was."""
         try:
-            found = (self.folder / name).stat().st_size
+            size = (self.folder / name).stat().st_size
         except FileNotFoundError:
             self._refuse(name, "the file is missing")
-        if found != n_bytes:
-            self._refuse(name, f"it has {found} bytes where {n_bytes} were written")
+        if size != n_bytes:
+            self._refuse(name, f"it has {size} bytes where {n_bytes} were written")
 
     def _refuse(self, name: str, what: str, remedy: str = _AGAIN) -> NoReturn:
         """Raise the error that names the file, what is wrong, and what to do."""

@@ -325,11 +325,11 @@ class HistogramPass:
         """
         packed = shard.packed
         posterior, _ = self.model(packed if self.view is None else self.view(packed))
-        found = np.zeros((packed.n_workers, N_NODES))
+        histograms = np.zeros((packed.n_workers, N_NODES))
         for first, last, part in item_pieces(packed, least=8 * packed.n_workers):  # each part sums for all workers
             if len(part.code):
-                found += self._of_items(part, posterior[first:last])
-        return found
+                histograms += self._of_items(part, posterior[first:last])
+        return histograms
 
     def _of_items(self, packed: Packed, posterior: Array) -> Array:
         """The histogram of some items."""
@@ -453,10 +453,10 @@ class ShardedFit:
         posterior = np.zeros((0, len(self.classes)))
         of_items = {"withheld_": np.zeros(0, bool), "_model_posterior": posterior}
         results = self.results | {name: of_items[name] for name in of_items if name in made._of_items}
-        found = Inference(posterior, self.counts, self.n_iter, self.converged, self.history, results)
+        inference = Inference(posterior, self.counts, self.n_iter, self.converged, self.history, results)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", CrowdWarning)  # about a crowd without labels
-            made._store(nothing, {}, None, found)
+            made._store(nothing, {}, None, inference)
         made._class_totals, made.worker_accuracy_, made.notes_ = self.class_totals, self.worker_accuracy, self.notes
         return made
 
@@ -510,8 +510,8 @@ def fit(method: Aggregator, labels: ShardedLabels, *, log: PassLog | None = None
     n_workers, n_classes = len(labels.worker_ids), len(labels.classes)
     if name != "majority-vote" or are_small_tables(n_workers, n_classes, labels.n_labels):
         check_table_size(n_workers, n_classes, PEAK_TABLES[name] + min(thread_count(), labels.n_shards))
-    found = _FITS[name](method, labels, log)
-    return found if log is None or not log.notes else found.with_note("unusable_records", " ".join(log.notes))
+    outcome = _FITS[name](method, labels, log)
+    return outcome if log is None or not log.notes else outcome.with_note("unusable_records", " ".join(log.notes))
 
 
 def method_name(method: Aggregator) -> str:
@@ -527,22 +527,22 @@ def _fit_by_em(method: Any, labels: ShardedLabels, log: PassLog | None) -> Shard
     """A method that is EM with confusion matrices and nothing else."""
     if method.n_init != 1:
         raise ParameterError(f"Random starts need all items in memory: use n_init=1 on shards. Got {method.n_init!r}.")
-    found, start = em_on_shards(method, labels, log)
-    results = results_of_em(found, elementary.exp(found.log_confusion)) | method._em_results(found)
-    posterior = ModelPosterior(rows_of(found.used_log_confusion, labels.n_labels), found.params.log_prior)
+    result, start = em_on_shards(method, labels, log)
+    results = results_of_em(result, elementary.exp(result.log_confusion)) | method._em_results(result)
+    posterior = ModelPosterior(rows_of(result.used_log_confusion, labels.n_labels), result.params.log_prior)
     if start.n_compared < start.n_labelled:
         statistics = summed_statistics(labels.run(StatisticsPass(posterior), "shards: workers"))
     else:
-        statistics = _statistics_of_counts(found.final.counts, found.final.totals)
+        statistics = _statistics_of_counts(result.final.counts, result.final.totals)
     return sharded_fit(
         method,
         labels,
         posterior,
-        statistics._replace(totals=found.final.totals),
-        counts=found.final.counts,
-        em=found,
+        statistics._replace(totals=result.final.totals),
+        counts=result.final.counts,
+        em=result,
         results=results,
-        no_redundancy=found.no_redundancy,
+        no_redundancy=result.no_redundancy,
     )
 
 
@@ -599,20 +599,20 @@ def _fit_vote_without_counts(method: Aggregator, labels: ShardedLabels) -> Shard
 
 def _fit_pooled(method: PooledDawidSkene, labels: ShardedLabels, log: PassLog | None) -> ShardedFit:
     """Pooled Dawid-Skene, whose posterior is released after overruling and the power of the crowds."""
-    found = fit_pooled_on_shards(method, labels, log)
-    statistics = summed_statistics(labels.run(StatisticsPass(found.posterior), "shards: workers"))
-    if found.counts is not None and found.n_compared == found.n_labelled:
-        statistics = _statistics_of_counts(found.counts, statistics.totals)
+    outcome = fit_pooled_on_shards(method, labels, log)
+    statistics = summed_statistics(labels.run(StatisticsPass(outcome.posterior), "shards: workers"))
+    if outcome.counts is not None and outcome.n_compared == outcome.n_labelled:
+        statistics = _statistics_of_counts(outcome.counts, statistics.totals)
     return sharded_fit(
         method,
         labels,
-        found.posterior,
+        outcome.posterior,
         statistics,
-        counts=found.counts,
-        em=found.em,
-        results=found.results,
-        no_redundancy=found.n_compared == 0,
-        notes=found.notes,
+        counts=outcome.counts,
+        em=outcome.em,
+        results=outcome.results,
+        no_redundancy=outcome.n_compared == 0,
+        notes=outcome.notes,
     )
 
 
@@ -637,7 +637,7 @@ def sharded_fit(
 
     Shapes: counts (n_workers, n_classes, n_classes).
     """
-    found = _notes(labels, counts, em, no_redundancy)
+    notes_of_fit = _notes(labels, counts, em, no_redundancy)
     return ShardedFit(
         method=method,
         worker_ids=labels.worker_ids,
@@ -653,7 +653,7 @@ def sharded_fit(
         converged=True if em is None else em.converged,
         history=[] if em is None else em.history,
         results={} if results is None else results,
-        notes=found | ({} if notes is None else notes),
+        notes=notes_of_fit | ({} if notes is None else notes),
         final_task=FinalPass(posterior, statistics.totals),
     )
 

@@ -312,12 +312,12 @@ class InMemoryShards:
     @cached_property
     def fingerprint(self) -> str:
         """Hash of all labels, ids and shards."""
-        found = blake2b(digest_size=16)
+        digest = blake2b(digest_size=16)
         for array in (self.packed.code, self.packed.start, self.first_items):
-            found.update(np.ascontiguousarray(array).data)
+            digest.update(np.ascontiguousarray(array).data)
         for ids in (self.item_ids, self.worker_ids, self.classes):
-            found.update("\0".join(map(id_text, ids.tolist())).encode())
-        return found.hexdigest()
+            digest.update("\0".join(map(id_text, ids.tolist())).encode())
+        return digest.hexdigest()
 
     def run(self, task: Callable[[Shard], R], what: str) -> Iterator[R]:
         """Run a task on every shard, in threads."""
@@ -349,23 +349,23 @@ class Partial(NamedTuple):
 
 def summed(partials: Iterable[Partial], spare: list[Array]) -> Partial:
     """The sum of all partial results, added in their order to the first."""
-    found: Partial | None = None
+    total: Partial | None = None
     for partial in partials:
-        if found is None:
-            found = partial
+        if total is None:
+            total = partial
             continue
-        np.add(found.counts, partial.counts, out=found.counts)
-        found = Partial(
-            found.counts,
-            found.totals + partial.totals,
-            found.evidence + partial.evidence,
-            found.n_labelled + partial.n_labelled,
-            found.n_compared + partial.n_compared,
+        np.add(total.counts, partial.counts, out=total.counts)
+        total = Partial(
+            total.counts,
+            total.totals + partial.totals,
+            total.evidence + partial.evidence,
+            total.n_labelled + partial.n_labelled,
+            total.n_compared + partial.n_compared,
         )
         if len(spare) <= thread_count():  # where tasks run elsewhere, nobody takes any
             spare.append(partial.counts)
-    assert found is not None
-    return found
+    assert total is not None
+    return total
 
 
 # ----------------------------------------------------------------------------------------------------

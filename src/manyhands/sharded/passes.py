@@ -67,10 +67,10 @@ class PassLog:
         """The next E step: from its record if there is one, otherwise computed and recorded."""
         number = self.n_replayed + self.n_computed
         if self.n_computed == 0:  # after a pass that was computed there are no records to go on with
-            found = self._read(number, parameters)
-            if found is not None:
+            result = self._read(number, parameters)
+            if result is not None:
                 self.n_replayed += 1
-                return found
+                return result
         made = compute()
         self._write(number, parameters, made)
         self.n_computed += 1
@@ -111,12 +111,12 @@ class PassLog:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)  # an earlier run of the same fit removes it at its end
             with temporary.open("wb") as file:
-                found = blake2b(digest_size=_DIGEST)
+                digest = blake2b(digest_size=_DIGEST)
                 for part in (_MAGIC, json.dumps(sizes).encode() + b"\n", made.counts, made.totals):
                     piece = np.ascontiguousarray(part).data if isinstance(part, np.ndarray) else part
-                    found.update(piece)
+                    digest.update(piece)
                     file.write(piece)
-                file.write(found.digest())
+                file.write(digest.digest())
                 file.flush()
                 os.fsync(file.fileno())
             temporary.replace(path)
@@ -148,10 +148,10 @@ def _parse(data: bytearray, parameters: bytes) -> Partial | str:
 
 def digest_of(name: str, *arrays: Array) -> bytes:
     """Digest of what a task depends on besides the labels."""
-    found = blake2b(name.encode(), digest_size=_DIGEST)
+    digest = blake2b(name.encode(), digest_size=_DIGEST)
     for array in arrays:
-        found.update(np.ascontiguousarray(array).data)
-    return found.digest()
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.digest()
 
 
 def _plain(value: Any) -> Any:
@@ -222,11 +222,11 @@ def zero_counts(packed: Packed, spare: list[Array]) -> Array:
     return aligned_zeros((packed.n_workers * packed.n_classes, packed.n_classes))
 
 
-def as_result(found: Partial) -> PassResult:
+def as_result(total: Partial) -> PassResult:
     """The sum of all shards as EM reads it."""
-    n_classes = len(found.totals)
-    counts = found.counts.reshape(-1, n_classes, n_classes).transpose(0, 2, 1)
-    return PassResult(counts, found.totals, found.evidence, None)
+    n_classes = len(total.totals)
+    counts = total.counts.reshape(-1, n_classes, n_classes).transpose(0, 2, 1)
+    return PassResult(counts, total.totals, total.evidence, None)
 
 
 @dataclass(frozen=True)
@@ -407,11 +407,11 @@ def _statistics_of(packed: Packed, posterior: Array) -> Statistics:
 
 def summed_statistics(parts: Iterable[Statistics]) -> Statistics:
     """The sum over all shards, in their order."""
-    found: Statistics | None = None
+    total: Statistics | None = None
     for part in parts:
-        found = part if found is None else Statistics(*(a + b for a, b in zip(found, part)))
-    assert found is not None
-    return found
+        total = part if total is None else Statistics(*(a + b for a, b in zip(total, part)))
+    assert total is not None
+    return total
 
 
 # ----------------------------------------------------------------------------------------------------

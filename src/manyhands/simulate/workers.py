@@ -304,12 +304,12 @@ def _find(cumulative: Array, row: npt.NDArray[np.int64], u: Array) -> npt.NDArra
     """How many entries of `cumulative[row]` are at most u: a vectorised binary search."""
     flat, width = cumulative.ravel(), cumulative.shape[1]
     begin = row * width
-    found = begin.copy()
+    place = begin.copy()
     step = width // 2
     while step:
-        found += step * (flat[found + step - 1] <= u)
+        place += step * (flat[place + step - 1] <= u)
         step //= 2
-    return found - begin
+    return place - begin
 
 
 def draw_right_or_wrong(accuracy: Array, truth: Codes, n_classes: int, random_state: Seed = None) -> Codes:

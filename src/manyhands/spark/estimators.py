@@ -59,15 +59,15 @@ def read_model(spark: Session, path: str) -> tuple[dict[str, DataFrame], dict[st
     files = _read(spark, path)
     if "summary.json" not in files:
         raise ManyhandsError(f"{path} contains no model that was saved whole. Check the path, or save the model again.")
-    found = json.loads(files.pop("summary.json"))
-    if found["format"] != FORMAT:
-        raise ManyhandsError(f"The model in {path} has format {found['format']}; this version reads {FORMAT}.")
+    description = json.loads(files.pop("summary.json"))
+    if description["format"] != FORMAT:
+        raise ManyhandsError(f"The model in {path} has format {description['format']}; this version reads {FORMAT}.")
     with TemporaryDirectory() as folder:
         for name, content in files.items():
             (Path(folder) / Path(name).name).write_bytes(content)
         local = load_model(folder)
-    frames = {name: spark.read.parquet(f"{path}/{name}") for name in found["tables"]}
-    return frames, found["summary"], local
+    frames = {name: spark.read.parquet(f"{path}/{name}") for name in description["tables"]}
+    return frames, description["summary"], local
 
 
 def _read(spark: Session, path: str) -> dict[str, bytes]:
@@ -401,9 +401,9 @@ class CrowdEstimator:
             as_text=self._as_text,
         )
         log = PassLog.of(_log_folder(labels.folder, given["passLogDir"]), method, labels)
-        found = fit_shards(method, labels, log=log)
+        outcome = fit_shards(method, labels, log=log)
         log.remove()
-        return model_of_fit(labels, found, given["itemCol"])
+        return model_of_fit(labels, outcome, given["itemCol"])
 
     def aggregator(self) -> Any:
         """The method of the package with these parameters, not fitted."""
@@ -416,10 +416,10 @@ class CrowdEstimator:
 
     def setParams(self, **params: Any) -> Self:
         """Set parameters."""
-        known = self._parameter_names()
+        names = self._parameter_names()
         for name, value in params.items():
-            if name not in known:
-                raise ParameterError(f"{type(self).__name__} has no parameter {name!r}.{did_you_mean(name, known)}")
+            if name not in names:
+                raise ParameterError(f"{type(self).__name__} has no parameter {name!r}.{did_you_mean(name, names)}")
             setattr(self, name, value)
         return self
 
@@ -452,9 +452,9 @@ def _log_folder(folder: str, chosen: str | None) -> Path:
     """Where finished passes are recorded: as chosen, in the checkpoint if the driver sees it, or on the driver."""
     if chosen is not None:
         return Path(chosen)
-    found = local_path(folder)
-    if found is not None and found.exists():  # the engine has written to it
-        return found / "passes"
+    path = local_path(folder)
+    if path is not None and path.exists():  # the engine has written to it
+        return path / "passes"
     return Path(tempfile.gettempdir()) / "manyhands-passes"
 
 

@@ -32,10 +32,10 @@ from manyhands.spark.shards import BINARY, NEEDS_IDS, NUMBERS, SEEN, LayoutSetti
 
 def checksum(*parts: Any) -> int:
     """CRC-32 of buffers, one after the other."""
-    found = 0
+    crc = 0
     for part in parts:
-        found = crc32(part, found)
-    return found
+        crc = crc32(part, crc)
+    return crc
 
 
 def block_of(table: pa.Table, settings: LayoutSettings) -> pa.Table:
@@ -106,14 +106,14 @@ def _ordered_items(column: pa.ChunkedArray) -> tuple[pa.Array, npt.NDArray[np.in
 
 def _codes(column: pa.ChunkedArray, ids: list[Any], role: str) -> npt.NDArray[np.int64]:
     """Code of each value."""
-    found = pc.index_in(column, value_set=pa.array(ids).cast(column.type))
-    if found.null_count:
-        row = pc.index(pc.is_null(found), True).as_py()
+    codes = pc.index_in(column, value_set=pa.array(ids).cast(column.type))
+    if codes.null_count:
+        row = pc.index(pc.is_null(codes), True).as_py()
         raise AnnotationError(
             f"The {role} {column[row].as_py()!r} was not there when the {role}s were listed: the DataFrame gives other "
             f"rows each time it is computed. Write it to a table first."
         )
-    return np.asarray(found.to_numpy(), np.int64)
+    return np.asarray(codes.to_numpy(), np.int64)
 
 
 def _order_rank(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
@@ -195,16 +195,16 @@ def item_rows(
     """The results of the items of a partition."""
     names = pa.array(classes)
     for shard in shards_of(batches, n_workers, len(classes), id_kind):
-        found = task(shard)
+        result = task(shard)
         ids = pa.array(shard.item_ids())
-        posterior = np.ascontiguousarray(found.posterior)
+        posterior = np.ascontiguousarray(result.posterior)
         for first in range(0, len(ids), ITEMS_PER_BATCH):
             part = slice(first, min(first + ITEMS_PER_BATCH, len(ids)))
             rows = posterior[part]
             offsets = np.arange(0, rows.size + 1, len(classes), dtype=np.int32)
             columns = [
                 ids[part],
-                names.take(pa.array(found.code[part])),
+                names.take(pa.array(result.code[part])),
                 pa.array(rows.max(axis=1)),
                 pa.ListArray.from_arrays(pa.array(offsets), pa.array(rows.ravel())),
             ]

@@ -141,16 +141,16 @@ def _read(spark: Session, options: argparse.Namespace) -> Any:
 
 def _parameters(given: list[str]) -> dict[str, Any]:
     """Parameters of the method from NAME=VALUE."""
-    found = {}
+    values = {}
     for text in given:
         name, sign, value = text.partition("=")
         if not sign or name in COLUMNS[:5]:
             raise ParameterError(f"--param takes NAME=VALUE with a parameter of the method. Got {text!r}.")
         try:
-            found[name] = json.loads(value)
+            values[name] = json.loads(value)
         except ValueError:
-            found[name] = value
-    return found
+            values[name] = value
+    return values
 
 
 def _text(summary: dict[str, Any], output: str) -> str:

@@ -26,10 +26,10 @@ class SourceFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
         """The specification of a module, None for modules that are not in memory."""
-        found = self.sources.get(fullname)
-        if found is None:
+        source = self.sources.get(fullname)
+        if source is None:
             return None
-        return importlib.util.spec_from_loader(fullname, self, is_package=found[1])
+        return importlib.util.spec_from_loader(fullname, self, is_package=source[1])
 
     def exec_module(self, module: Any) -> None:
         """Run the source text of a module."""

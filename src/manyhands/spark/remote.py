@@ -162,8 +162,8 @@ def _file_system(path: str) -> tuple[Any, str]:
     """PyArrow's file system for an address, and the path in it; ValueError where it has none."""
     from pyarrow import fs
 
-    found: tuple[Any, str] = fs.FileSystem.from_uri(path.replace("s3a://", "s3://"))
-    return found
+    system_and_path: tuple[Any, str] = fs.FileSystem.from_uri(path.replace("s3a://", "s3://"))
+    return system_and_path
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -184,10 +184,10 @@ def raised_clearly(function: Callable[P, R]) -> Callable[P, R]:
         except ManyhandsError:
             raise
         except Exception as error:
-            found = _RAISED.search(str(error))
-            if found is None:
+            match = _RAISED.search(str(error))
+            if match is None:
                 raise
-            kind = AnnotationError if found[1] == "AnnotationError" else ManyhandsError
-            raise kind(found[2].strip()) from error
+            kind = AnnotationError if match[1] == "AnnotationError" else ManyhandsError
+            raise kind(match[2].strip()) from error
 
     return run

@@ -118,14 +118,14 @@ class LabelColumns:
         # A missing value is written as a character that text does not contain.
         row = f.concat_ws("\u001f", *(f.coalesce(_column(name).cast("string"), f.lit("\u0000")) for name in names))
         counts = [f.sum(f.when(self._lacks(role), 1).otherwise(0)).alias(role) for role in ("item", "worker", "label")]
-        found = frame.agg(
+        totals = frame.agg(
             f.count(f.lit(1)).alias("rows"),
             f.sum(f.when(self._missing(), 1).otherwise(0)).alias("missing"),
             *counts,
             f.sum(f.crc32(row.cast("binary")) % _SUM_OF).alias("crc"),
             f.sum(f.xxhash64(row) % _SUM_OF).alias("hash"),
         ).collect()[0]
-        n = {name: int(found[name] or 0) for name in ("rows", "missing", "item", "worker", "label", "crc", "hash")}
+        n = {name: int(totals[name] or 0) for name in ("rows", "missing", "item", "worker", "label", "crc", "hash")}
         nulls = {role: n[role] for role in ("item", "worker", "label")}
         return RowProfile(n["rows"], n["missing"], nulls, (n["crc"], n["hash"]))
 
@@ -272,10 +272,10 @@ def read_manifest(spark: Session, folder: str) -> Manifest | None:
     if len(rows) != 1:
         return None
     try:
-        found = Manifest(**json.loads(rows[0][0]))
+        manifest = Manifest(**json.loads(rows[0][0]))
     except (TypeError, ValueError):
         return None
-    return found if found.format == FORMAT else None
+    return manifest if manifest.format == FORMAT else None
 
 
 def write_manifest(spark: Session, folder: str, manifest: Manifest) -> None:
@@ -314,14 +314,18 @@ def write_shards(
         n_blocks *= 2
     _write_blocks(labels, settings, n_blocks, folder)
     spark = frame.sparkSession
-    found = _numbers(spark, f"{folder}/blocks", "block")
-    n_labels = sum(row[2] for row in found)
-    if n_labels != profile.n_rows - profile.n_missing - sum(row[3] + row[4] for row in found):
+    blocks_written = _numbers(spark, f"{folder}/blocks", "block")
+    n_labels = sum(row[2] for row in blocks_written)
+    if n_labels != profile.n_rows - profile.n_missing - sum(row[3] + row[4] for row in blocks_written):
         raise ManyhandsError(
             "The DataFrame gave other rows when it was computed again. Write it to a table first, and fit on that."
         )
     blocks = spark.read.schema(f"block int, {SCHEMA}").parquet(f"{folder}/blocks")
-    seen = _seen(blocks, len(settings.classes)) if any(row[4] for row in found) else [True] * len(settings.classes)
+    seen = (
+        _seen(blocks, len(settings.classes))
+        if any(row[4] for row in blocks_written)
+        else [True] * len(settings.classes)
+    )
     settings = replace(settings, classes=[value for value, there in zip(settings.classes, seen) if there])
     if n_shards is None:
         n_shards = shard_count(n_labels, len(settings.workers), len(settings.classes))
@@ -361,10 +365,10 @@ def _write_blocks(labels: DataFrame, settings: LayoutSettings, n_blocks: int, fo
 
 def _seen(blocks: DataFrame, n_classes: int) -> list[bool]:
     """Which classes are left: all labels of a class may have been left out as repeats."""
-    found = np.zeros(n_classes, bool)
+    mask = np.zeros(n_classes, bool)
     for row in blocks.select(SEEN).collect():
-        found |= np.frombuffer(bytes(row[0]), np.uint8) > 0
-    return [bool(there) for there in found]
+        mask |= np.frombuffer(bytes(row[0]), np.uint8) > 0
+    return [bool(there) for there in mask]
 
 
 def _write_merged(blocks: DataFrame, seen: list[bool], per_shard: int, folder: str) -> None:
@@ -502,9 +506,13 @@ class SparkShards:
         per_action = max(1, _RESULT_BYTES // (8 * len(self.worker_ids) * len(self.classes) ** 2 + 1))
         for first in range(0, self.n_shards, per_action):
             last = min(first + per_action, self.n_shards)
-            found = self._collect(function, first, last)
+            payloads = self._collect(function, first, last)
             for number in range(first, last):
-                yield pickle.loads(memoryview(found.pop(number))[1:]) if number in found else task(self._empty(number))
+                yield (
+                    pickle.loads(memoryview(payloads.pop(number))[1:])
+                    if number in payloads
+                    else task(self._empty(number))
+                )
                 report(number + 1, self.n_shards, what)
 
     def _empty(self, number: int) -> Shard:
@@ -521,16 +529,18 @@ class SparkShards:
         if (first, last) != (0, self.n_shards):
             rows = rows.filter(f"shard >= {first} and shard < {last}")
         # A shard whose task was run twice has the same result twice.
-        found = {int(row[0]): bytes(row[1]) for row in rows.mapInArrow(function, "shard int, payload binary").collect()}
-        missing = [number for number in self.manifest.present if first <= number < last and number not in found]
+        payloads = {
+            int(row[0]): bytes(row[1]) for row in rows.mapInArrow(function, "shard int, payload binary").collect()
+        }
+        missing = [number for number in self.manifest.present if first <= number < last and number not in payloads]
         if missing:
             raise ManyhandsError(
                 f"Shards {', '.join(map(str, missing[:5]))}{' and others' if len(missing) > 5 else ''} of "
                 f"{self.n_shards} are missing in {self.folder}. Delete this folder and fit again."
             )
-        if not with_ids and any(payload[:1] == NEEDS_IDS for payload in found.values()):
+        if not with_ids and any(payload[:1] == NEEDS_IDS for payload in payloads.values()):
             return self._collect(function, first, last, with_ids=True)
-        return found
+        return payloads
 
 
 def _manifest(

@@ -596,10 +596,10 @@ def _assert_same(one: Any, other: Any, order: npt.NDArray[np.intp], name: str) -
     elif isinstance(one, Annotations):
         assert other == (one[order] if len(one) == len(order) else one), f"{name} depends on the order of items"
     elif isinstance(one, np.ndarray | float | int | str | bool) or hasattr(one, "detach"):
-        found, expected = (np.asarray(value.detach() if hasattr(value, "detach") else value) for value in (other, one))
+        actual, expected = (np.asarray(value.detach() if hasattr(value, "detach") else value) for value in (other, one))
         assert len(order) not in expected.shape[1:], f"{name} has items on another axis than the first"
         has_rows = expected.ndim > 0 and len(expected) == len(order)
-        equal = np.array_equal(found, expected[order] if has_rows else expected, equal_nan=expected.dtype.kind == "f")
+        equal = np.array_equal(actual, expected[order] if has_rows else expected, equal_nan=expected.dtype.kind == "f")
         assert equal, f"{name} does not follow the order of items; is it named in _of_items?"
 
 

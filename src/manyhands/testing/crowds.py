@@ -74,19 +74,19 @@ def assert_same_results(one: Aggregator, other: Aggregator, what: str) -> None:
         assert_equal(getattr(other, name), value, f"{what}, in {name}")
 
 
-def assert_equal(found: Any, expected: Any, what: str) -> None:
+def assert_equal(actual: Any, expected: Any, what: str) -> None:
     """Assert that two values or arrays are equal."""
     if isinstance(expected, np.ndarray):
-        equal = np.array_equal(found, expected, equal_nan=expected.dtype.kind == "f")
+        equal = np.array_equal(actual, expected, equal_nan=expected.dtype.kind == "f")
     else:
-        equal = found == expected
-    assert equal, f"{what}: {found!r} is not {expected!r}"
+        equal = actual == expected
+    assert equal, f"{what}: {actual!r} is not {expected!r}"
 
 
-def assert_close(found: Any, expected: Any, what: str, tolerance: float = CLOSE) -> None:
+def assert_close(actual: Any, expected: Any, what: str, tolerance: float = CLOSE) -> None:
     """Assert that two arrays have the same shape and differ by at most a tolerance."""
-    assert np.shape(found) == np.shape(expected), f"{what}: shapes {np.shape(found)} and {np.shape(expected)}"
-    difference = float(np.max(np.abs(np.asarray(found) - np.asarray(expected)), initial=0.0))
+    assert np.shape(actual) == np.shape(expected), f"{what}: shapes {np.shape(actual)} and {np.shape(expected)}"
+    difference = float(np.max(np.abs(np.asarray(actual) - np.asarray(expected)), initial=0.0))
     assert difference <= tolerance, f"{what}: by {difference:.3g}"
 
 
@@ -343,10 +343,10 @@ def output(fitted: Any, X: Any) -> npt.NDArray[np.float64]:
 
     Shapes: returns (n_rows, n_outputs).
     """
-    found: npt.NDArray[np.float64] = (
+    values: npt.NDArray[np.float64] = (
         fitted.predict_proba(X) if hasattr(fitted, "predict_proba") else fitted.transform(X)
     )
-    return found
+    return values
 
 
 def is_network(fitted: Any) -> bool:

@@ -97,15 +97,15 @@ def check_global_generators_are_not_used(method: BaseEstimator) -> None:
 def check_one_spammer_hardly_lowers_accuracy(method: BaseEstimator) -> None:
     """With a worker who labels every item at random, at least 90% of new items are right."""
     X, votes, _ = feature_crowd(3, n_items=120, accuracy=0.9)
-    found = accuracy(fit_quickly(method, X, with_spammer(votes)), X, 3)
-    assert found >= 0.9, f"with one spammer, the accuracy on new items is only {found:.2f}"
+    with_spammer_too = accuracy(fit_quickly(method, X, with_spammer(votes)), X, 3)
+    assert with_spammer_too >= 0.9, f"with one spammer, the accuracy on new items is only {with_spammer_too:.2f}"
 
 
 def check_random_workers_have_the_lowest_accuracy(method: BaseEstimator) -> None:
     """`worker_accuracy_` of a spammer with random labels is below that of every other worker."""
     X, votes, _ = feature_crowd(3, n_items=120, accuracy=0.9)
-    found = fit_quickly(method, X, with_spammer(votes)).worker_accuracy_
-    assert found[-1] < found[:-1].min(), "a spammer has a higher accuracy than an honest worker"
+    accuracies = fit_quickly(method, X, with_spammer(votes)).worker_accuracy_
+    assert accuracies[-1] < accuracies[:-1].min(), "a spammer has a higher accuracy than an honest worker"
 
 
 def check_sparse_features_equal_dense_features(method: BaseEstimator) -> None:
@@ -284,9 +284,9 @@ def check_workers_without_labels_change_nothing(method: BaseEstimator) -> None:
     alone, with_worker = (fit_quickly(method, X, labels, **settings) for labels in (votes, wider))
     assert_close(output(with_worker, X), output(alone, X), "a worker without labels changes predictions")
     for name, array in _arrays_of(alone).items():
-        found = getattr(with_worker, name)
-        found = found if len(found) == len(array) else np.delete(found, place, axis=0)
-        assert_close(np.nan_to_num(found), np.nan_to_num(array), f"a worker without labels changes {name}")
+        actual = getattr(with_worker, name)
+        actual = actual if len(actual) == len(array) else np.delete(actual, place, axis=0)
+        assert_close(np.nan_to_num(actual), np.nan_to_num(array), f"a worker without labels changes {name}")
 
 
 def check_perfect_workers_equal_supervised_training(method: BaseEstimator) -> None:
@@ -300,9 +300,9 @@ def check_perfect_workers_equal_supervised_training(method: BaseEstimator) -> No
     seeds = [known_to(method, {"random_state": seed}) for seed in range(3)]
     ours = [fit_quickly(method, X, votes, **settings, **seed) for seed in seeds]
     by_truth = [_supervised(method, X, truth, votes, seed) for seed in range(3)]
-    found, expected = (float(np.mean([accuracy(m, X, 3, _NOISE) for m in models])) for models in (ours, by_truth))
-    assert abs(found - expected) <= 0.02 and expected > 0.8, (
-        f"the accuracy is {found:.3f}, trained on the truth {expected:.3f}"
+    actual, expected = (float(np.mean([accuracy(m, X, 3, _NOISE) for m in models])) for models in (ours, by_truth))
+    assert abs(actual - expected) <= 0.02 and expected > 0.8, (
+        f"the accuracy is {actual:.3f}, trained on the truth {expected:.3f}"
     )
 
 
@@ -418,16 +418,16 @@ def interrupted_at_checkpoint(number: int | None = None, written: bool = True) -
 
 def _arrays_of(fitted: Any) -> dict[str, npt.NDArray[Any]]:
     """All numeric arrays among the fitted attributes, by name."""
-    found = results_of(fitted)
-    return {name: v for name, v in found.items() if isinstance(v, np.ndarray) and v.ndim and v.dtype.kind in "fiu"}
+    results = results_of(fitted)
+    return {name: v for name, v in results.items() if isinstance(v, np.ndarray) and v.ndim and v.dtype.kind in "fiu"}
 
 
-def assert_same_fit(found: Any, expected: Any, X: Any, what: str) -> None:
+def assert_same_fit(actual: Any, expected: Any, X: Any, what: str) -> None:
     """Assert that two fitted estimators have equal predictions and equal numeric attributes."""
-    assert found.history_ == expected.history_, f"{what}, in history_"
-    assert_equal(output(found, X), output(expected, X), what)
+    assert actual.history_ == expected.history_, f"{what}, in history_"
+    assert_equal(output(actual, X), output(expected, X), what)
     for name, array in _arrays_of(expected).items():
-        same = np.array_equal(getattr(found, name), array, equal_nan=array.dtype.kind == "f")
+        same = np.array_equal(getattr(actual, name), array, equal_nan=array.dtype.kind == "f")
         assert same, f"{what}, in {name}"
 
 

@@ -186,9 +186,9 @@ class Answers:
         if not drawings:
             return ("all items",), np.zeros(len(items), np.int64)
         patterns = [tuple(item in one.items for one in drawings) for item in items]
-        found = sorted({pattern for pattern in patterns if any(pattern)}, reverse=True)
-        names = [" + ".join(one.name for one, own in zip(drawings, pattern) if own) for pattern in found]
-        code = {pattern: at for at, pattern in enumerate(found)}
+        patterns_there = sorted({pattern for pattern in patterns if any(pattern)}, reverse=True)
+        names = [" + ".join(one.name for one, own in zip(drawings, pattern) if own) for pattern in patterns_there]
+        code = {pattern: at for at, pattern in enumerate(patterns_there)}
         return tuple(names), np.array([code.get(pattern, -1) for pattern in patterns], np.int64)
 
     def weights(self) -> dict[Any, float]:
@@ -252,10 +252,10 @@ class Answers:
                 f"depend on how the items were drawn."
             )
         items = {item: row for row, item in enumerate(annotations.item_ids.tolist())}
-        known = {label: code for code, label in enumerate(annotations.classes.tolist())}
+        code_of = {label: code for code, label in enumerate(annotations.classes.tolist())}
         _refuse([item for item in self.values if item not in items], "item", annotations.item_ids.tolist())
-        _refuse([v for v in self.values.values() if v not in known], "class", annotations.classes.tolist())
-        pairs = sorted((items[item], known[label]) for item, label in self.values.items())
+        _refuse([v for v in self.values.values() if v not in code_of], "class", annotations.classes.tolist())
+        pairs = sorted((items[item], code_of[label]) for item, label in self.values.items())
         rows, classes = zip(*pairs)
         return np.array(rows, np.int64), np.array(classes, np.int64)
 
@@ -367,11 +367,11 @@ def _renamed(drawings: Sequence[Drawing]) -> tuple[Drawing, ...]:
     """Number the drawings whose names are the same."""
     often = Counter(one.name for one in drawings)
     at: Counter[str] = Counter()
-    found = []
+    drawings_renamed = []
     for one in drawings:
         at[one.name] += 1
-        found.append(one if often[one.name] == 1 else replace(one, name=f"{one.name} {at[one.name]}"))
-    return tuple(found)
+        drawings_renamed.append(one if often[one.name] == 1 else replace(one, name=f"{one.name} {at[one.name]}"))
+    return tuple(drawings_renamed)
 
 
 def as_answers(answers: Answers | Mapping[Any, Any]) -> Answers:

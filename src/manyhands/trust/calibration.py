@@ -295,15 +295,15 @@ class AccuracyEstimate:
                 f"How accurate the labels are cannot be known without checking some: {self.needed[0.05]} random "
                 f"answers tell it within 5 points, {self.needed[0.02]} within 2 (of {self.n_items} items)."
             )
-        found = (
+        text = (
             f"{self.value:.1%} of the labels are right ({self.level:.0%} interval {self.low:.1%} to {self.high:.1%}, "
             f"{self.n_answers} answers, {self.method})."
         )
         n_new = self.n_items - self.n_covered
         if not n_new:
-            return found
+            return text
         return (
-            f"{found} This is about {self.n_covered:,} of {self.n_items:,} items; of the other {n_new:,}, about which "
+            f"{text} This is about {self.n_covered:,} of {self.n_items:,} items; of the other {n_new:,}, about which "
             f"there are no random answers, it is not known how many labels are right."
         )
 
@@ -382,24 +382,24 @@ def estimate_accuracy(
     given, _ = usable_answers(as_answers(answers), "An estimate of accuracy")
     if isinstance(labels, Aggregator):
         given.codes(labels.annotations_)  # refuses unknown items, classes and other exports
-    known = _labels_of(labels, given)
-    missing = [item for item in given.values if item not in known]
+    label_of = _labels_of(labels, given)
+    missing = [item for item in given.values if item not in label_of]
     if missing:
         raise AnnotationError(f"{len(missing)} answered items have no label, such as {missing[0]!r}.")
     items = list(given.values)
-    right = np.array([known[item] == given.values[item] for item in items], float)
-    n_items = len(known)
+    right = np.array([label_of[item] == given.values[item] for item in items], float)
+    n_items = len(label_of)
     if set(given.kinds) != {RANDOM}:
         value, low, high, method = _stratified(right, items, given, level)
         strata = (
-            {"all strata": (sum(item in known for item in given.drawings[0].items), len(items))}
+            {"all strata": (sum(item in label_of for item in given.drawings[0].items), len(items))}
             if given.drawings
             else {}
         )
         return AccuracyEstimate(
             value, low, high, level, method, len(items), n_items, _needed(n_items, level), {}, strata
         )
-    sampled = _Sampled.of(given, list(known))
+    sampled = _Sampled.of(given, list(label_of))
     sizes = sampled.counts()
     if len(sizes) == 1:
         value, low, high, method = _from_random(right, items, labels, given, sampled, level)
@@ -407,7 +407,7 @@ def estimate_accuracy(
         by_stratum = sampled.by_stratum(dict(zip(items, right.tolist())))
         value, low, high = stratified_interval([(sum(own), len(own), size) for own, size in by_stratum], level)
         method = "stratified"
-    classes = _by_class(known, given, sampled, level)
+    classes = _by_class(label_of, given, sampled, level)
     return AccuracyEstimate(
         value, low, high, level, method, len(items), n_items, _needed(n_items, level), classes, sizes
     )
@@ -461,16 +461,16 @@ def stratified_interval(strata: Sequence[tuple[float, int, int]], level: float =
     >>> [round(x, 3) for x in stratified_interval([(40, 50, 500), (2, 4, 50)])]
     [0.773, 0.649, 0.866]
     """
-    known = sum(size for _, n, size in strata if n)
+    n_items = sum(size for _, n, size in strata if n)
     total = sum(size for _, _, size in strata)
-    value = sum(successes / n * size for successes, n, size in strata if n) / known
+    value = sum(successes / n * size for successes, n, size in strata if n) / n_items
     below = above = 0.0
     for successes, n, size in strata:
         if n:
             low, high = finite_interval(int(successes), n, size, level)
             below += (size / total * (successes / n - low)) ** 2
             above += (size / total * (high - successes / n)) ** 2
-    free = 1 - known / total
+    free = 1 - n_items / total
     centre = value * (1 - free)
     return value, max(centre - math.sqrt(below), 0.0), min(centre + free + math.sqrt(above), 1.0)
 
@@ -490,8 +490,8 @@ def _labels_of(labels: Aggregator | Mapping[Any, Any], answers: Answers | None) 
         heldout = labels.calibration_.heldout
     elif answers is not None:
         model = without_answers(labels, answers)
-    found = dict(zip(model.item_ids_.tolist(), model.labels_.tolist()))
-    return {item: label for item, label in (found | heldout).items() if label is not None}
+    label_of = dict(zip(model.item_ids_.tolist(), model.labels_.tolist()))
+    return {item: label for item, label in (label_of | heldout).items() if label is not None}
 
 
 def _from_random(
@@ -550,20 +550,23 @@ def _stratified(right: Array, items: list[Any], given: Answers, level: float) ->
 
 
 def _by_class(
-    known: Mapping[Any, Any], given: Answers, sampled: _Sampled, level: float
+    label_of: Mapping[Any, Any], given: Answers, sampled: _Sampled, level: float
 ) -> dict[Any, tuple[float, float, float, int]]:
     """Share of right labels among the items of each label, with exact intervals."""
     items: dict[Any, list[Any]] = {}
     for item in sampled.stratum:
-        items.setdefault(known[item], []).append(item)
-    right = {item: float(known[item] == label) for item, label in given.values.items()}
-    found = {}
-    for label in dict.fromkeys(known.values()):
+        items.setdefault(label_of[item], []).append(item)
+    right = {item: float(label_of[item] == label) for item, label in given.values.items()}
+    estimates = {}
+    for label in dict.fromkeys(label_of.values()):
         own = sampled.by_stratum(right, items.get(label, []))
         n = sum(len(values) for values, _ in own)
         if n >= MIN_OF_CLASS:
-            found[label] = (*stratified_interval([(sum(values), len(values), size) for values, size in own], level), n)
-    return found
+            estimates[label] = (
+                *stratified_interval([(sum(values), len(values), size) for values, size in own], level),
+                n,
+            )
+    return estimates
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -710,8 +713,10 @@ def calibrate(
     fitted, heldout, loss = choose_map(seen, truth, weight, prior_scale, None if kind is None else [kind])
     answered = annotations.item_ids[rows].tolist()
     labels = dict(zip(answered, annotations.classes[heldout.argmax(axis=1)].tolist()))
-    known = gold_of(reference)  # contested answers and gold; random answers are not among them
-    is_open = (annotations.n_labels > 0) & np.array([item not in known for item in annotations.item_ids.tolist()])
+    gold_of_items = gold_of(reference)  # contested answers and gold; random answers are not among them
+    is_open = (annotations.n_labels > 0) & np.array(
+        [item not in gold_of_items for item in annotations.item_ids.tolist()]
+    )
     could = given.strata_of(annotations.item_ids.tolist())[1] >= 0  # the confidence of new items was not checked
     labelled = np.flatnonzero((is_open if (is_open & could).any() else annotations.n_labels > 0) & could)
     gap = _heldout_gap(heldout, truth)
@@ -751,14 +756,14 @@ def heldout_probabilities(seen: Consensus, truth: Codes, kind: str, weight: Arra
     Shapes: truth (n_answers,); weight (n_answers,); returns (n_answers, n_classes).
     """
     rng = np.random.default_rng(0)
-    found = np.zeros(seen.share.shape)
+    proba = np.zeros(seen.share.shape)
     for _ in range(N_REPEATS):
         fold = rng.permutation(len(truth)) % min(N_FOLDS, max(len(truth), 2))
         for k in np.unique(fold):
             train, test = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
             fitted = fit_map(seen[train], truth[train], kind, weight=weight[train], prior_scale=prior_scale)
-            found[test] += fitted.apply(seen[test]) / N_REPEATS
-    return found
+            proba[test] += fitted.apply(seen[test]) / N_REPEATS
+    return proba
 
 
 def _log_loss(q: Array, truth: Codes, weight: Array) -> float:

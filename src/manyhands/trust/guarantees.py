@@ -63,23 +63,23 @@ class _Strata:
         """
         names, codes = given.strata_of(reference.item_ids_.tolist())
         codes = np.where(reference.unlabelled_, -1, codes)
-        found = [at for at in range(len(names)) if np.any(codes[rows] == at)]
-        if not found:
+        with_answers = [at for at in range(len(names)) if np.any(codes[rows] == at)]
+        if not with_answers:
             raise AnnotationError("No item that was answered as a random one has a label, so that nothing is checked.")
-        sizes = [int(np.sum(codes == at)) for at in found]
-        numbers = [int(np.sum(codes[rows] == at)) for at in found]
+        sizes = [int(np.sum(codes == at)) for at in with_answers]
+        numbers = [int(np.sum(codes[rows] == at)) for at in with_answers]
         used, best = [int(np.argmax(numbers))], 0.0
-        for number in range(1, len(found) + 1):
+        for number in range(1, len(with_answers) + 1):
             allowed = [math.floor(wrong_share * size + _ROUNDING) for size in sizes]
             least = [least_answers(size, most, alpha / number) for size, most in zip(sizes, allowed)]
             value = [size * max(0.0, 1 - few / n) for size, n, few in zip(sizes, numbers, least)]
-            first = sorted(range(len(found)), key=lambda at: (-value[at], at))[:number]
+            first = sorted(range(len(with_answers)), key=lambda at: (-value[at], at))[:number]
             total = sum(value[at] for at in first)
             if total > best + _ROUNDING and all(value[at] for at in first):
                 used, best = sorted(first), total
         if wrong_share == 1:
-            used = list(range(len(found)))
-        chosen = [found[at] for at in used]
+            used = list(range(len(with_answers)))
+        chosen = [with_answers[at] for at in used]
         items, answers = ([array == at for at in chosen] for array in (codes, codes[rows]))
         return cls(tuple(names[at] for at in chosen), tuple(items), tuple(answers), alpha / len(chosen))
 
@@ -178,8 +178,8 @@ def _thresholds(lowest: float, strata: Mapping[str, tuple[int, int, float]]) -> 
     """Return the threshold, or that of each stratum."""
     if len(strata) < 2:
         return f"{lowest:.3f}"
-    found = [(name, threshold) for name, (_, _, threshold) in strata.items()]
-    return ", ".join(f"{threshold:.3f} in {name}" for name, threshold in found if math.isfinite(threshold))
+    pairs = [(name, threshold) for name, (_, _, threshold) in strata.items()]
+    return ", ".join(f"{threshold:.3f} in {name}" for name, threshold in pairs if math.isfinite(threshold))
 
 
 def _not_covered(number: int, what: str) -> str:
@@ -205,8 +205,8 @@ def parse_guarantee(text: str) -> tuple[float, float]:
     >>> parse_guarantee("error<=5% at 95%")
     (0.05, 0.95)
     """
-    found = _GUARANTEE.fullmatch(text)
-    shares = [float(found[k]) / 100 for k in (1, 2)] if found else []
+    match = _GUARANTEE.fullmatch(text)
+    shares = [float(match[k]) / 100 for k in (1, 2)] if match else []
     if not shares or not all(0 < share < 1 for share in shares):
         raise ParameterError(f'The guarantee {text!r} is not of the form "error<=5% at 95%".')
     return shares[0], shares[1]
@@ -322,7 +322,7 @@ def release(every: Array, sampled: Array, wrong: Mask, allowed: int, alpha: floa
     n_released = counts[::-1].cumsum()[::-1]
     few = values[n_released <= allowed]  # no more labels than may be wrong: nothing needs to be known
     possible = values if len(bounds) > len(errors) else values[values > errors[len(bounds) - 1]] if bounds else few
-    chosen = [float(found.min()) for found in (few, possible) if len(found)]
+    chosen = [float(confidences.min()) for confidences in (few, possible) if len(confidences)]
     if not chosen:
         return math.inf, 0
     threshold = min(chosen)
@@ -457,8 +457,8 @@ def parse_sets(text: str) -> tuple[float, float]:
     >>> parse_sets("90%"), parse_sets("80% at 90%")
     ((0.9, 0.95), (0.8, 0.9))
     """
-    found = _SETS.fullmatch(text)
-    shares = [float(found[1]) / 100, float(found[2] or 95) / 100] if found else []
+    match = _SETS.fullmatch(text)
+    shares = [float(match[1]) / 100, float(match[2] or 95) / 100] if match else []
     if not shares or not all(0 < share < 1 for share in shares):
         raise ParameterError(f'The coverage of sets {text!r} is not of the form "90%" or "90% at 95%".')
     return shares[0], shares[1]

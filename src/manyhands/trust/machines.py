@@ -109,14 +109,14 @@ def kind_from_word(word: str) -> str | None:
 
 def find_machines(workers: Sequence[Any], names: Iterable[Any]) -> list[Any]:
     """Return the workers that are named, or match a pattern such as ``"gpt-*"``."""
-    found: set[int] = set()
+    machines: set[int] = set()
     for name in [names] if isinstance(names, str) else names:
         matching = {at for at, worker in enumerate(workers) if worker == name or _matches(worker, name)}
         if not matching:
             hint = did_you_mean(name, [str(worker) for worker in workers])
             raise ParameterError(f"No worker is called {str(name)!r}.{hint}")
-        found |= matching
-    return [workers[at] for at in sorted(found)]
+        machines |= matching
+    return [workers[at] for at in sorted(machines)]
 
 
 def groups_of(workers: Sequence[Any], kinds: Mapping[Any, WorkerKind]) -> dict[str, list[Any]]:
@@ -136,11 +136,11 @@ def groups_of(workers: Sequence[Any], kinds: Mapping[Any, WorkerKind]) -> dict[s
     """
     groups: dict[str, list[Any]] = {}
     for worker in workers:
-        known = kinds.get(worker)
-        if known is None or known.kind == HUMAN:
+        description = kinds.get(worker)
+        if description is None or description.kind == HUMAN:
             groups.setdefault("humans", []).append(worker)
         else:
-            groups.setdefault(known.family or "machines", []).append(worker)
+            groups.setdefault(description.family or "machines", []).append(worker)
     return dict(sorted(groups.items(), key=lambda group: group[0] != "humans"))
 
 
@@ -343,7 +343,7 @@ def _test_machine(
     given: dict[str, Any],
 ) -> MachineTest:
     """Compare one machine with every annotator."""
-    found, left_out = [], []
+    rates, left_out = [], []
     label_of = np.full(len(counts), -1)
     label_of[answer[0]] = answer[1]
     several = counts.sum(axis=1) > 1
@@ -355,17 +355,17 @@ def _test_machine(
             continue
         others = counts[items].copy()
         others[np.arange(len(items)), own] -= 1
-        found.append((worker, *_shares(label_of[items], own, others, numbers)))
-    if not found:
+        rates.append((worker, *_shares(label_of[items], own, others, numbers)))
+    if not rates:
         raise AnnotationError(
             f"No annotator shares {given['min_items']} items with {machine!r} and another annotator. Label more items "
             f"with both, or lower `min_items`."
         )
-    p_values = [_p_value(machine_wins, worker_wins, given["epsilon"]) for _, machine_wins, worker_wins in found]
+    p_values = [_p_value(machine_wins, worker_wins, given["epsilon"]) for _, machine_wins, worker_wins in rates]
     wins = benjamini_yekutieli(p_values, given["alpha"])
     tests = tuple(
         AnnotatorTest(worker, len(mine), float(mine.mean()), float(theirs.mean()), p, bool(win))
-        for (worker, mine, theirs), p, win in zip(found, p_values, wins)
+        for (worker, mine, theirs), p, win in zip(rates, p_values, wins)
     )
     rate = float(wins.mean())
     advantage = float(np.mean([test.machine_share for test in tests]))
@@ -614,22 +614,22 @@ def effective_votes(
     bootstrap = Bootstrap(n_bootstrap, 0.95, random_state)
     bootstrap.check("effective_votes")
     group_of, names = _numbered(annotations, groups)
-    known = None if answers is None else _known(annotations, answers)
+    truth = None if answers is None else _known(annotations, answers)
     labelled = np.bincount(annotations.worker, minlength=annotations.n_workers) > 0
     members = {name: group_of == at for at, name in enumerate(names)}
     if together:
         members |= {ALL: group_of >= 0}
-    found = []
+    votes = []
     for name, is_member in members.items():
         decides, told = members[reference if reference in names else name], reference
         if (decides & labelled).sum() < _FEWEST:  # the accuracies of two workers cannot be estimated from their labels
             decides, told = labelled, ALL
         elif decides[is_member].all():
             told = "the same group"
-        pairs = _compare(annotations, is_member, decides, known)
-        told = str(told) if known is None else "known answers"
-        found.append(_measure(annotations, name, is_member, pairs, told, bootstrap))
-    return found
+        pairs = _compare(annotations, is_member, decides, truth)
+        told = str(told) if truth is None else "known answers"
+        votes.append(_measure(annotations, name, is_member, pairs, told, bootstrap))
+    return votes
 
 
 def _numbered(
@@ -677,13 +677,13 @@ def _compare(
     annotations: Annotations,
     is_member: npt.NDArray[np.bool_],
     decides: npt.NDArray[np.bool_],
-    known: npt.NDArray[np.int64] | None,
+    truth: npt.NDArray[np.int64] | None,
 ) -> _Pairs:
     """Compare every two labels of a group on one item with the reference of the item."""
     a, b = label_pairs(annotations, is_member[annotations.worker])
     label: Codes
-    if known is not None:
-        label, q = known[annotations.item[a]], np.zeros(len(a))
+    if truth is not None:
+        label, q = truth[annotations.item[a]], np.zeros(len(a))
     else:
         label, q = fit_reference(annotations, decides[annotations.worker]).of_pairs(annotations, a, b)
     keep = (label >= 0) & (q <= _WORST)

@@ -139,10 +139,10 @@ def fit_map(
         pull = (x - centre) / sd
         return loss + 0.5 * float(pull @ pull), gradient + pull / sd
 
-    found = minimize(objective, centre, jac=True, method="L-BFGS-B", options={"maxiter": MAX_ITER})
-    fitted = _unpack(found.x, kind, n_classes)
+    optimum = minimize(objective, centre, jac=True, method="L-BFGS-B", options={"maxiter": MAX_ITER})
+    fitted = _unpack(optimum.x, kind, n_classes)
     precision = _information(consensus, fitted, weight) + np.diag(1 / np.r_[sd[0] * fitted.scale, sd[1:]] ** 2)
-    return _unpack(found.x, kind, n_classes, np.asarray(np.linalg.inv(precision), np.float64))
+    return _unpack(optimum.x, kind, n_classes, np.asarray(np.linalg.inv(precision), np.float64))
 
 
 def _prior_sd(kind: str, n_classes: int) -> Array:
@@ -162,8 +162,8 @@ def _unpack(x: Array, kind: str, n_classes: int, covariance: Array | None = None
         of_class = x[2:]
     elif kind == "map":
         vote, table = float(x[2]), x[3:].reshape(n_classes, n_classes)
-    known = np.zeros((0, 0)) if covariance is None else covariance
-    return MapParameters(kind, float(np.exp(x[0])), float(x[1]), vote, of_class, table, known)
+    matrix = np.zeros((0, 0)) if covariance is None else covariance
+    return MapParameters(kind, float(np.exp(x[0])), float(x[1]), vote, of_class, table, matrix)
 
 
 def _against(consensus: Consensus, values: Array, kind: str) -> Array:
@@ -693,13 +693,15 @@ def _heldout_labels(
     items = annotations.item_ids[rows].tolist()
     rank = np.argsort(rows_by_name(items))  # position of each item in the order of names
     fold = rank % min(N_ANSWER_FOLDS, len(rows))
-    found = np.zeros(len(rows), np.int64)
+    labels_of_items = np.zeros(len(rows), np.int64)
     for k in range(int(fold.max()) + 1):
         report(k, N_ANSWER_FOLDS, "Checking the default with answers")
-        known = {item: answers[item] for item, one in zip(items, fold) if one != k}
-        found[fold == k] = label_codes(_fit_default(annotations, known, random_state, gold))[rows[fold == k]]
+        answers_there = {item: answers[item] for item, one in zip(items, fold) if one != k}
+        labels_of_items[fold == k] = label_codes(_fit_default(annotations, answers_there, random_state, gold))[
+            rows[fold == k]
+        ]
     report(N_ANSWER_FOLDS, N_ANSWER_FOLDS, "Checking the default with answers")
-    return found
+    return labels_of_items
 
 
 def _scale_within(model: Aggregator, default: Aggregator, open_: npt.NDArray[np.bool_]) -> float | None:

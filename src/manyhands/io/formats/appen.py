@@ -64,7 +64,7 @@ def read(document: Document, format_name: str, options: ColumnOptions) -> Judgem
     mapping = {"item": table.header[at_item], "worker": table.header[worker], "label": label}
     mapping |= {"time": _TIME} if time is not None else {}
     gold = {table.header[at]: _known(table, item, table.header[at]) for at in fields}
-    gold = {field: known for field, known in gold.items() if known}
+    gold = {field: gold_of_field for field, gold_of_field in gold.items() if gold_of_field}
     mapping |= {"gold": listed([field + _GOLD for field in gold])} if gold else {}
     return Judgements(
         table.name,

@@ -75,8 +75,8 @@ def _read_records(document: Document, format_name: str, options: ColumnOptions) 
         _add(rows, item, responses[at - 1], meant, name, at)
         for question, value in _suggestions(record, nested):
             if meant is None or question == meant:
-                known = question in counts and not _has_parts(value)
-                rows.add(item, None, {question: _labels(value, name, at)} if known else {}, "prediction")
+                is_answer = question in counts and not _has_parts(value)
+                rows.add(item, None, {question: _labels(value, name, at)} if is_answer else {}, "prediction")
     only_question(rows, options, name)
     return rows.judgements(
         name,
@@ -242,12 +242,14 @@ def _labels(value: Any, source: str, at: int) -> str | list[str]:
 def _suggestions(record: Mapping[str, Any], nested: bool) -> list[tuple[str, Any]]:
     """Return the suggestions of a model, by question."""
     if not nested:
-        found = [(key.removesuffix(_SUGGESTION), value) for key, value in record.items() if key.endswith(_SUGGESTION)]
+        suggestions = [
+            (key.removesuffix(_SUGGESTION), value) for key, value in record.items() if key.endswith(_SUGGESTION)
+        ]
     else:
         given = record.get("suggestions")
         entries = given.items() if isinstance(given, dict) else ()
-        found = [(question, entry.get("value")) for question, entry in entries if isinstance(entry, dict)]
-    return [(question, value) for question, value in found if value is not None]
+        suggestions = [(question, entry.get("value")) for question, entry in entries if isinstance(entry, dict)]
+    return [(question, value) for question, value in suggestions if value is not None]
 
 
 def _notes(records: Sequence[Mapping[str, Any]], nested: bool, source: str) -> dict[str, str]:
@@ -368,46 +370,46 @@ def _entries(document: Document) -> Sequence[dict[str, Any]]:
 
 def _responses_of_api(entry: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the responses of a record of the API; none for other records."""
-    found = entry.get("responses")
-    has_values = isinstance(found, list) and any(
-        isinstance(one, dict) and isinstance(one.get("values"), dict) for one in found
+    responses = entry.get("responses")
+    has_values = isinstance(responses, list) and any(
+        isinstance(one, dict) and isinstance(one.get("values"), dict) for one in responses
     )
-    return [one for one in found if isinstance(one, dict)] if has_values and isinstance(found, list) else []
+    return [one for one in responses if isinstance(one, dict)] if has_values and isinstance(responses, list) else []
 
 
 def _by_question(responses: Sequence[Mapping[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     """Return the responses of a record by question; a response without values is a draft, or was discarded."""
-    found: dict[str, list[dict[str, Any]]] = {}
+    by_question: dict[str, list[dict[str, Any]]] = {}
     for response in responses:
         given = response.get("values")
         for question, answer in (given if isinstance(given, dict) else {}).items():
             value = answer.get("value") if isinstance(answer, dict) else answer
             one = {"value": value, "user_id": response.get("user_id"), "status": response.get("status")}
-            found.setdefault(question, []).append(one)
+            by_question.setdefault(question, []).append(one)
     empty = [response for response in responses if not isinstance(response.get("values"), dict)]
     for one in [
         {"value": None, "user_id": response.get("user_id"), "status": response.get("status")} for response in empty
     ]:
-        for answers in found.values():
+        for answers in by_question.values():
             answers.append(one)
-    return found
+    return by_question
 
 
 def _questions(entry: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
     """Return the responses of a record of the Hub by question: lists of objects, or an object of lists."""
-    found: dict[str, list[dict[str, Any]]] = {}
+    questions: dict[str, list[dict[str, Any]]] = {}
     for name, value in entry.items():
         if isinstance(value, dict) and value.keys() >= _ANSWER and all(isinstance(one, list) for one in value.values()):
             if len(set(map(len, value.values()))) > 1:
                 raise AnnotationError(f"The lists of the answers to {shorten(name)!r} differ in length. Export again.")
-            found[name] = [dict(zip(value, one)) for one in zip(*value.values())]
+            questions[name] = [dict(zip(value, one)) for one in zip(*value.values())]
         elif (
             isinstance(value, list) and value and all(isinstance(one, dict) and one.keys() >= _ANSWER for one in value)
         ):
-            found[name] = value
+            questions[name] = value
         elif isinstance(value, list) and not value and name + _HUB_SUGGESTION in entry:
-            found[name] = []
-    return found
+            questions[name] = []
+    return questions
 
 
 def _feedback_suggestions(entry: Mapping[str, Any], questions: Mapping[str, Any]) -> dict[str, Any]:

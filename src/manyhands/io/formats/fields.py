@@ -155,7 +155,7 @@ def keep_wanted(answers: dict[str, pl.Series], wanted: str | None, prefix: str, 
     short = wanted[len(prefix) :] if wanted.lower().startswith(prefix.lower()) else wanted
     for ending in ("", ".label", ".labels"):
         name = short.removesuffix(ending)
-        if any(normalise_name(name) == normalise_name(known) for known in names):
+        if any(normalise_name(name) == normalise_name(name_there) for name_there in names):
             question = names[find_column(names, name, "label", source)]
             return {question: answers[question]}
     raise AnnotationError(

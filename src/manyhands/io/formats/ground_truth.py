@@ -102,8 +102,8 @@ def _all_responses(folder: Folder, files: list[str]) -> Iterator[_Response]:
     """Yield the answers of all files."""
     for name in files:
         document = parse(folder.members[name])
-        known = isinstance(document, Records) and (_is_response(document.value) or _is_request(document.value))
-        if not known:
+        is_response = isinstance(document, Records) and (_is_response(document.value) or _is_request(document.value))
+        if not is_response:
             raise AnnotationError(
                 f"{document.name} has no `answers` of workers, which its folder should hold. Remove it."
             )
@@ -234,8 +234,8 @@ def _is_response(value: Any) -> bool:
     answers = value.get("answers") if isinstance(value, dict) else None
     if not isinstance(answers, list):
         return False
-    known = all("workerId" in entry or "answerContent" in entry for entry in answers if isinstance(entry, dict))
-    return known and (any(isinstance(entry, dict) for entry in answers) or len(value) == 1)
+    has_keys = all("workerId" in entry or "answerContent" in entry for entry in answers if isinstance(entry, dict))
+    return has_keys and (any(isinstance(entry, dict) for entry in answers) or len(value) == 1)
 
 
 def _is_request(value: Any) -> bool:
@@ -311,9 +311,9 @@ class _Manifest:
         if wanted in _BY_NUMBER or not self.lines:
             return by_number, location, {}
         keys = _SOURCES if wanted is None else (self._find(wanted),)
-        found = [next((as_text(line[key]) for key in keys if line.get(key) is not None), None) for line in self.lines]
-        names = [name for name in found if name and name.strip()]
-        if len(names) < len(found) or len(set(names)) < len(names):
+        ids = [next((as_text(line[key]) for key in keys if line.get(key) is not None), None) for line in self.lines]
+        names = [name for name in ids if name and name.strip()]
+        if len(names) < len(ids) or len(set(names)) < len(names):
             message = f"{self.name} names some items twice or not at all, so items are called by their number."
             return by_number, location, {"items_by_number": message}
         used = [key for key in keys if any(key in line for line in self.lines)]

@@ -143,9 +143,9 @@ class _Rows:
         if item is None:
             return
         for question, answer in answers.items():
-            known = self.collected.gold[question].get(item, ())
+            labels = self.collected.gold[question].get(item, ())
             new = (answer,) if isinstance(answer, str) else tuple(answer)
-            self.collected.gold[question][item] = tuple(dict.fromkeys(known + new))
+            self.collected.gold[question][item] = tuple(dict.fromkeys(labels + new))
 
     def judgements(self, mapping: dict[str, str], notes: dict[str, str]) -> Judgements:
         """Return all rows, with users under one name."""
@@ -155,12 +155,12 @@ class _Rows:
         time, time_notes = parse_times(pl.Series(self.times, dtype=pl.String))
         seconds, seconds_notes = seconds_of(self.seconds)
         notes = notes | time_notes | seconds_notes | self._notes()
-        found = self.collected.judgements(
+        rows = self.collected.judgements(
             self.source, "label-studio", mapping=mapping, notes=notes, refusal=self._refusal()
         )
         if seconds is not None:
-            found = replace(found, seconds=seconds, mapping=mapping | {ROLE: "lead_time"})
-        return replace(found, time=time)
+            rows = replace(rows, seconds=seconds, mapping=mapping | {ROLE: "lead_time"})
+        return replace(rows, time=time)
 
     def _notes(self) -> dict[str, str]:
         """Return notes on workers with two names, suggestions and reviews."""
@@ -248,11 +248,11 @@ def read_results(results: list[Any], others: OtherKinds | None = None) -> tuple[
 def _count(result: dict[str, Any], others: OtherKinds) -> None:
     """Count a result that does not answer a question about the whole item."""
     value, kind, name = result.get("value"), result.get("type"), result.get("from_name")
-    found = _OTHER_TYPES.get(kind) if type(kind) is str else None
-    if found is None and type(value) is dict:
-        found = kind_of_mark(value) or (OTHERS if not _REGION_KEYS.isdisjoint(value) else None)
-    if found is not None:
-        others.add(found, name if type(name) is str else None)
+    kind_of_value = _OTHER_TYPES.get(kind) if type(kind) is str else None
+    if kind_of_value is None and type(value) is dict:
+        kind_of_value = kind_of_mark(value) or (OTHERS if not _REGION_KEYS.isdisjoint(value) else None)
+    if kind_of_value is not None:
+        others.add(kind_of_value, name if type(name) is str else None)
 
 
 def as_answer(value: Any) -> Answer | None:
@@ -269,8 +269,8 @@ def as_answer(value: Any) -> Answer | None:
     texts = [tuple(map(_scalar, path)) for path in paths]
     whole = [path for path in texts if path and all(path)]
     begun = {path[:length] for path in whole for length in range(1, len(path))}  # parents that lead to a deeper choice
-    found = [_BETWEEN_LEVELS.join(map(str, path)) for path in dict.fromkeys(whole) if path not in begun]
-    return found[0] if len(found) == 1 else found or None
+    answers = [_BETWEEN_LEVELS.join(map(str, path)) for path in dict.fromkeys(whole) if path not in begun]
+    return answers[0] if len(answers) == 1 else answers or None
 
 
 def as_value(kind: str, label: str) -> dict[str, Any]:
@@ -429,8 +429,8 @@ def _wanted(source: str, header: Sequence[str], options: ColumnOptions) -> str |
         return header[find_column(header, options.label, "label", source)]
     if options.question is None:
         return None
-    found = split_question(options.question, header)
-    return None if found is None else found[0]
+    question_and_choice = split_question(options.question, header)
+    return None if question_and_choice is None else question_and_choice[0]
 
 
 def _within_tasks(cells: dict[str, pl.Series], names: Sequence[str]) -> tuple[set[str], bool]:
@@ -445,7 +445,7 @@ def _within_tasks(cells: dict[str, pl.Series], names: Sequence[str]) -> tuple[se
 def _structured(column: pl.Series) -> list[Any]:
     """Return the parsed cells that are JSON objects or lists, each once."""
     texts = column.filter(column.str.contains(r"^\s*[\[{]")).unique()
-    return [found for found in map(_parsed, texts) if found is not None]
+    return [value for value in map(_parsed, texts) if value is not None]
 
 
 def _parsed(text: str) -> Any:
@@ -542,11 +542,11 @@ def _notes(workers: pl.Series) -> dict[str, str]:
 
 def _other_kinds(cells: dict[str, pl.Series], regional: Sequence[str]) -> OtherKinds:
     """Return what the columns with labels on parts of items have: spans, boxes, ..."""
-    found = OtherKinds()
+    others = OtherKinds()
     for name in regional:
         kinds = [kind for cell in _structured(cells[name]) if (kind := kind_of_mark(cell)) is not None]
-        found.add(kinds[0] if kinds else OTHERS, name)
-    return found
+        others.add(kinds[0] if kinds else OTHERS, name)
+    return others
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -603,12 +603,12 @@ def item_finder(document: Document, wanted: str | None) -> tuple[Callable[[_Task
         raise AnnotationError(f"{document.name} has no {wanted!r} in the data of its tasks. It has: {listed(keys)}.")
 
     def find(task: _Task) -> str | None:
-        found = scalar_text(_data(task).get(key))
-        if found is None:
+        item = scalar_text(_data(task).get(key))
+        if item is None:
             raise AnnotationError(
                 f"{document.name}, task {_id_of(task)}: no {key!r} in its data, so it has no item. Name another `item`."
             )
-        return found
+        return item
 
     return find, f"data.{key}"
 
@@ -687,8 +687,8 @@ class Users:
 
     def meet(self, entry: _Task, author: str | None, *, is_draft: bool) -> None:
         """Note which number and address an annotation or a draft links."""
-        found = entry.get("created_username")
-        linked = _NAME_AND_NUMBER.search(found) if type(found) is str else None
+        username = entry.get("created_username")
+        linked = _NAME_AND_NUMBER.search(username) if type(username) is str else None
         if linked is not None:
             self._address_of.setdefault(linked[2], linked[1])
         if author is None:

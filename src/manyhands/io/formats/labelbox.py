@@ -165,8 +165,8 @@ def _labels_v1(
     if {"classifications", "objects"} & content.keys():
         answers = read_answers(content.get("classifications"), place)
     else:  # the oldest form: an answer by question
-        found = {question: _one_or_several(answer, question, place) for question, answer in content.items()}
-        answers = {question: answer for question, answer in found.items() if answer}
+        labels = {question: _one_or_several(answer, question, place) for question, answer in content.items()}
+        answers = {question: answer for question, answer in labels.items() if answer}
     parts = _marks(content)
     reason = _reason(worker, answers, skipped, bool(parts), False)
     item = _item(entry, entry, item_field, _ITEM_KEYS_V1, place)
@@ -212,8 +212,8 @@ def _item(
 ) -> str:
     """Return the item id; with a field that the caller named it may be empty, which is an error only if all are."""
     if wanted is not None:
-        found = field_of(data_row, wanted)
-        return place.text(field_of(entry, wanted) if found is None else found, wanted) or ""
+        own = field_of(data_row, wanted)
+        return place.text(field_of(entry, wanted) if own is None else own, wanted) or ""
     for key in keys:
         item = place.text(data_row.get(key), key)
         if item:
@@ -309,8 +309,8 @@ def read_answers(classifications: Any, place: _Place) -> _Answers:
     answers: _Answers = {}
     left = [("", classifications)]
     while left:
-        above, found = left.pop()
-        for one in place.objects(found, "classifications"):
+        above, entry = left.pop()
+        for one in place.objects(entry, "classifications"):
             question = above + (_named(one, place) or "?")
             several = one.get("checklist_answers") or one.get("answers")
             single = one.get("radio_answer") or one.get("answer")

@@ -56,8 +56,8 @@ def read(document: Document, format_name: str, options: ColumnOptions) -> Judgem
         return _read_lists(document, options)
     for role in ("item", "worker", "label"):
         options.refuse(role, format_name, "the keys of its objects")
-    if isinstance(document, Folder) and (found := _answers_in(document)):
-        document = parse(document.members[found])
+    if isinstance(document, Folder) and (member := _answers_in(document)):
+        document = parse(document.members[member])
     if not isinstance(document, Records) or not isinstance(document.value, dict):
         raise AnnotationError(
             f"{document.name} is not one JSON object with an entry per item, as {format_name} has it."
@@ -201,10 +201,10 @@ def _list_columns(document: Document) -> tuple[str, str] | None:
     else:
         first = document.objects[:_ENTRIES_LOOKED_AT] if isinstance(document, Records) else []
     lists = [key for key in dict.fromkeys(key for entry in first for key in entry) if _holds_lists(first, key)]
-    found = [
+    columns = [
         next((key for wanted in names for key in lists if normalise_name(key) == wanted), None) for names in _PLAIN
     ]
-    return (found[0], found[1]) if found[0] is not None and found[1] is not None else None
+    return (columns[0], columns[1]) if columns[0] is not None and columns[1] is not None else None
 
 
 _PLAIN = tuple([normalise_name(name) for name in names] for names in (_WORKERS, _LABELS))
@@ -371,12 +371,12 @@ def _parse_list(text: str) -> list[Any]:
     ['a', None, '12345678901234567890123']
     """
     try:
-        found = documents.loads(text)
+        values = documents.loads(text)
     except orjson.JSONDecodeError:
         return _parse_python(text)
-    if not isinstance(found, list):
+    if not isinstance(values, list):
         raise ValueError("not a list")
-    return found
+    return values
 
 
 def _parse_python(text: str) -> list[Any]:

@@ -106,10 +106,10 @@ def read(document: Document, format_name: str, options: ColumnOptions) -> Judgem
     table, question, questions = _one_question(table, place, options)
     if options.verdicts is not None and options.weight is not None:
         _refuse_weighted_verdicts(table.name)
-    found = find_verdicts(table, place, options.verdicts) if options.weight is None else None
+    verdicts = find_verdicts(table, place, options.verdicts) if options.weight is None else None
     unused = {} if options.weight is None else note_unused(table, place)
-    label = table.column(place["label"]) if found is None else found.label
-    place |= {} if found is None else {ORDER: found.at}
+    label = table.column(place["label"]) if verdicts is None else verdicts.label
+    place |= {} if verdicts is None else {ORDER: verdicts.at}
     refusal = _refuse_parts(table, place["item"], place["worker"])
     mapping = {role: table.header[at] for role, at in place.items() if role != "question"}
     time, notes = parse_times(table.column(place["time"])) if "time" in place else (None, {})
@@ -132,8 +132,8 @@ def read(document: Document, format_name: str, options: ColumnOptions) -> Judgem
         files=((table.name, len(table), table.locate),),
         kinds=kinds_of_workers(table, table.column(place["worker"])),
         weight=_read_weights(table, place.get("weight"), place["label"]),
-        swapped=None if found is None else found.swapped,
-        names_first=None if found is None else found.names_first,
+        swapped=None if verdicts is None else verdicts.swapped,
+        names_first=None if verdicts is None else verdicts.names_first,
     )
 
 
@@ -185,8 +185,8 @@ def _find_common(header: Sequence[str], role: str, *, rare: bool = False) -> lis
         if places:
             return places
     names_there = [normalise_name(name) for name in header]
-    found = (names_there.index(name) for name in map(normalise_name, _RARE[role].split()) if name in names_there)
-    return list(found)[:1] if rare else []
+    places_there = (names_there.index(name) for name in map(normalise_name, _RARE[role].split()) if name in names_there)
+    return list(places_there)[:1] if rare else []
 
 
 def _most_usual(header: Sequence[str], role: str) -> list[int]:
@@ -316,17 +316,17 @@ def _guess_by_content(
     head = table.frame.head(_ROWS_LOOKED_AT)
     n_rows = len(head)
     n_values = [head.to_series(at).drop_nulls().n_unique() for at in range(len(table.header))]
-    known = dict(place_of) | {role: table.header.index(name) for role, name in named.items() if name in table.header}
-    free = [at for at, n in enumerate(n_values) if n > 1 and table.header[at].strip() and at not in known.values()]
+    places = dict(place_of) | {role: table.header.index(name) for role, name in named.items() if name in table.header}
+    free = [at for at, n in enumerate(n_values) if n > 1 and table.header[at].strip() and at not in places.values()]
     choices = {
-        role: free[:_COLUMNS_LOOKED_AT] if role in missing else [known[role]]
+        role: free[:_COLUMNS_LOOKED_AT] if role in missing else [places[role]]
         for role in _NEEDED
-        if role in missing or role in known
+        if role in missing or role in places
     }
     if set(choices) != set(_NEEDED) or n_rows < _FEWEST_ROWS:
         return None
     best: tuple[float, int, int, int] | None = None
-    found: dict[str, str] | None = None
+    roles: dict[str, str] | None = None
     for item, worker in ((i, w) for i in choices["item"] for w in choices["worker"] if i != w):
         if not n_values[worker] <= n_values[item] < n_rows or n_values[worker] == n_rows:
             continue
@@ -338,7 +338,7 @@ def _guess_by_content(
                 continue
             rank = (-n_pairs, -n_values[item], n_values[label], label)
             if best is None or rank < best:
-                best, found = (
+                best, roles = (
                     rank,
                     {
                         role: table.header[at]
@@ -346,7 +346,7 @@ def _guess_by_content(
                         if role in missing
                     },
                 )
-    return found
+    return roles
 
 
 def _nearest_name(names: Sequence[str], usual: Sequence[str]) -> str | None:
@@ -355,9 +355,9 @@ def _nearest_name(names: Sequence[str], usual: Sequence[str]) -> str | None:
         if set(re.split(r"[\s_.-]+", name.lower())) & set(usual):
             return name
     for word in usual[:_COMPARED]:
-        found = get_close_matches(word, [name.lower() for name in names], n=1, cutoff=_ALIKE)
-        if found:
-            return next(name for name in names if name.lower() == found[0])
+        matches = get_close_matches(word, [name.lower() for name in names], n=1, cutoff=_ALIKE)
+        if matches:
+            return next(name for name in names if name.lower() == matches[0])
     return None
 
 

@@ -90,13 +90,13 @@ def _answered(task: Mapping[str, Any], source: str, at: int) -> Iterator[tuple[s
         regions = None in answers.values() or _is_list_of_marks(task)
         yield "", {field: answer for field, answer in answers.items() if answer}, regions
         return
-    found = False
+    has_answer = False
     for part, given_here in _annotated(threads, source, at):
-        found = True
+        has_answer = True
         named = [(one_text(entry.get("key"), source, at, "key"), entry.get("value")) for entry in given_here]
         answers = {key: _labels(value, source, at, key) for key, value in named if key is not None}
         yield part, {key: answer for key, answer in answers.items() if answer}, None in answers.values()
-    if not found:
+    if not has_answer:
         yield "", {}, False
 
 

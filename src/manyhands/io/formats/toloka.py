@@ -67,7 +67,9 @@ def read(document: Document, format_name: str, options: ColumnOptions) -> Judgem
     worker = find_column(table.header, options.worker or _WORKER, "worker", table.name)
     item, item_location, notes = _find_item(table, options)
     answers = keep_wanted(outputs, options.label, _OUTPUT, table.name)
-    known = {question: column for question, column in named_columns(table, _GOLDEN).items() if question in answers}
+    gold_columns = {
+        question: column for question, column in named_columns(table, _GOLDEN).items() if question in answers
+    }
     reason, unknown = _reasons(table)
     at_time = next((name for name in _TIMES if name in table.header), None)
     time, unread = parse_times(table.column(table.header.index(at_time))) if at_time is not None else (None, {})
@@ -75,7 +77,7 @@ def read(document: Document, format_name: str, options: ColumnOptions) -> Judgem
     label = _OUTPUT + (next(iter(answers)) if len(answers) == 1 else "*")
     mapping = {"item": item_location, "worker": table.header[worker], "label": label}
     mapping |= {"time": at_time} if at_time is not None else {}
-    mapping |= {"gold": f"{_GOLDEN}{label.removeprefix(_OUTPUT)}"} if known else {}
+    mapping |= {"gold": f"{_GOLDEN}{label.removeprefix(_OUTPUT)}"} if gold_columns else {}
     return Judgements(
         table.name,
         format_name,
@@ -86,7 +88,7 @@ def read(document: Document, format_name: str, options: ColumnOptions) -> Judgem
         time=time,
         seconds=seconds,
         mapping=mapping | ({} if seconds is None else {ROLE: " to ".join(_WORK)}),
-        gold={question: gold_of(item, column) for question, column in known.items()},
+        gold={question: gold_of(item, column) for question, column in gold_columns.items()},
         notes=notes | unknown | unread,
     )
 
@@ -167,15 +169,15 @@ _API_INPUT, _API_OUTPUT, _API_TASK = "input_values.", "output_values.", "task_id
 
 def assignments_in(value: Any) -> list[Any] | None:
     """Return the assignments of one response, of several, or of a bare list."""
-    found: list[Any] = []
+    assignments: list[Any] = []
     for response in value if isinstance(value, list) else [value]:
         if not isinstance(response, dict):
             return None
         inside = response.get("items")
-        found += inside if isinstance(inside, list) and "tasks" not in response else [response]
-        if found and not _is_assignment(found[0]):
+        assignments += inside if isinstance(inside, list) and "tasks" not in response else [response]
+        if assignments and not _is_assignment(assignments[0]):
             return None
-    return found or None
+    return assignments or None
 
 
 def _is_assignment(value: Any) -> bool:
@@ -260,10 +262,10 @@ class _Tasks:
     def _add_known(self, task: dict[str, Any], where: str) -> None:
         """Add the known answers of a control task."""
         where = f"{where}, known_solutions"
-        known = task.get("known_solutions") or []
-        if not isinstance(known, list):
-            raise AnnotationError(f"{where}: {_shown(known)} where a list should be. Fetch it again.")
-        for solution in known:
+        solutions = task.get("known_solutions") or []
+        if not isinstance(solutions, list):
+            raise AnnotationError(f"{where}: {_shown(solutions)} where a list should be. Fetch it again.")
+        for solution in solutions:
             right = _object(_object(solution, where).get("output_values") or {}, where)
             for question, value in right.items():
                 answer = _answer(value, where)

@@ -170,9 +170,11 @@ def _columns(table: Table, rows: pl.DataFrame, options: ColumnOptions) -> tuple[
     return at_item, at_workers, left_out
 
 
-def _known(found: Judgements, items: pl.Series, gold: pl.Series, options: ColumnOptions) -> dict[str, tuple[str, ...]]:
+def _known(
+    judgements: Judgements, items: pl.Series, gold: pl.Series, options: ColumnOptions
+) -> dict[str, tuple[str, ...]]:
     """Return the known answers; labels that mean "no label" in a worker's cell mean none here either."""
-    gold = gold if "-1 is no label" not in found.mapping["label"] else _without_minus_one(gold)
+    gold = gold if "-1 is no label" not in judgements.mapping["label"] else _without_minus_one(gold)
     return gold_of(items, gold.set(gold.str.strip_chars().is_in(list(options.missing)).fill_null(False), None))
 
 

@@ -275,8 +275,8 @@ class ParquetBatches:
             whole = ((given == given.round()) & (given.abs() < _EXACT)).all()
             for begin in range(0, self.total, self._step):
                 with _explained(self._file.name):
-                    found = self._scan.select(name).slice(begin, self._step).select(whole).collect().item()
-                if not found:
+                    all_whole = self._scan.select(name).slice(begin, self._step).select(whole).collect().item()
+                if not all_whole:
                     raise AnnotationError(
                         f"{self._file.name}: column {shorten(name)!r} holds fractions, or numbers beyond 2^53, which "
                         f"are not read as ids in parts. Write the column as text or as integers."
@@ -450,10 +450,10 @@ class CsvBatches:
         table = blank_repeated_headers(Table(self._file.name, frame, header, notes=notes))
 
         def place(row: int) -> str:
-            found = None if locate is None else locate(row)
-            if found is None:
+            location = None if locate is None else locate(row)
+            if location is None:
                 return f"{self._file.name}, a row from line {lines.first} on"
-            return f"{self._file.name}, line {int(found.split()[-1]) + lines_more}"
+            return f"{self._file.name}, line {int(location.split()[-1]) + lines_more}"
 
         def is_blank(rows: Rows) -> npt.NDArray[np.bool_]:
             return table.blank_lines().to_numpy()[rows]

@@ -203,12 +203,12 @@ class _Dictionary:
         Shapes: returns (n_rows,).
         """
         coded = code_text(column, by_appearance=True)
-        known = self.number_of
+        number_of = self.number_of
         table = [
-            -1 if is_empty else known.setdefault(text, len(known))
+            -1 if is_empty else number_of.setdefault(text, len(number_of))
             for text, is_empty in zip(coded.values.to_list(), _empty(coded.values).tolist())
         ]
-        if len(known) > self._most:
+        if len(number_of) > self._most:
             raise LimitError(
                 f"There are more than {self._most:,} distinct {self._role}s, which do not fit into the memory that is "
                 f"allowed. Check that the right column is read, or raise `max_memory`."
@@ -275,8 +275,8 @@ class _RowCoder:
         """Refuse rows about several questions."""
         if batch.question is None:
             return
-        found = batch.question.filter(pl.Series(kept)).drop_nulls().unique().str.strip_chars()
-        self.questions |= set(found.to_list()) - {""}
+        questions = batch.question.filter(pl.Series(kept)).drop_nulls().unique().str.strip_chars()
+        self.questions |= set(questions.to_list()) - {""}
         if len(self.questions) > 1:
             raise AnnotationError(several_questions(self.questions))
 
@@ -685,9 +685,9 @@ class _LabelCounts:
             "worker": Coded(worker, nothing),
             "label": Coded(place[rows[2]], values),
         }
-        found, strays = find_strays(coded, slice(None), (), n_labels=int(self.counts.sum()))
+        codes, strays = find_strays(coded, slice(None), (), n_labels=int(self.counts.sum()))
         is_stray = np.zeros(len(self.counts), bool)
-        is_stray[numbers[found]] = True
+        is_stray[numbers[codes]] = True
         return is_stray, strays
 
 

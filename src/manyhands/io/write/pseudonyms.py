@@ -81,15 +81,17 @@ def pseudonyms_of(
 
 def _make_replacer(pseudonym: dict[str, str]) -> Callable[[str], str]:
     """Return a function that replaces ids that stand as words of their own, such as in notes and file names."""
-    known = {name: new for name, new in pseudonym.items() if len(name) >= _MIN_ID}
-    known |= {ascii(name)[1:-1]: new for name, new in known.items()}  # escaped as in the notes on look-alikes
+    replacement = {name: new for name, new in pseudonym.items() if len(name) >= _MIN_ID}
+    replacement |= {
+        ascii(name)[1:-1]: new for name, new in replacement.items()
+    }  # escaped as in the notes on look-alikes
 
     def hide(text: str) -> str:
-        found = sorted((name for name in known if name in text), key=len, reverse=True)
-        if not found:
+        names = sorted((name for name in replacement if name in text), key=len, reverse=True)
+        if not names:
             return text
-        ids = "|".join(map(re.escape, found))  # all at once: an id may be a word of a pseudonym
-        return re.sub(rf"(?<!\w)(?:{ids})(?!\w)", lambda match: known[match[0]], text)
+        ids = "|".join(map(re.escape, names))  # all at once: an id may be a word of a pseudonym
+        return re.sub(rf"(?<!\w)(?:{ids})(?!\w)", lambda match: replacement[match[0]], text)
 
     return hide
 

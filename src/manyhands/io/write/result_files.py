@@ -131,16 +131,16 @@ def write_back(
     return files
 
 
-def _for_label_studio(kind: str, known: Labels, reading: Reading, paths: Sequence[str], version: str) -> bytes:
+def _for_label_studio(kind: str, label_of: Labels, reading: Reading, paths: Sequence[str], version: str) -> bytes:
     """Return predictions for the tasks of a Label Studio export, copies of them, or new tasks of another export."""
     if reading.format != "label-studio":
-        fields = None if reading.item_fields is None else values_by_item(reading.item_fields, list(known))
-        return label_studio_tasks(known, fields=fields, from_name=reading.question, model_version=version)
+        fields = None if reading.item_fields is None else values_by_item(reading.item_fields, list(label_of))
+        return label_studio_tasks(label_of, fields=fields, from_name=reading.question, model_version=version)
     item = None if reading.columns["item"] == "id" else reading.columns["item"]
     write = predictions_for_tasks if kind == PREDICTIONS else copies_of_tasks
     return write(
         list(paths),
-        known,
+        label_of,
         question=reading.question,
         item=item,
         encoding=reading.encoding,
@@ -254,15 +254,15 @@ class LabelFigures:
         n_labelled = self.n_items - self.n_unlabelled
         return self.confidence / _UNIT / n_labelled if n_labelled else None
 
-    def count(self, packed: Packed, found: ItemResults) -> None:
+    def count(self, packed: Packed, results: ItemResults) -> None:
         """Add items."""
-        labelled = found.n_labels > 0
-        confidence = found.posterior.max(axis=1)[labelled]
+        labelled = results.n_labels > 0
+        confidence = results.posterior.max(axis=1)[labelled]
         self.groups = join_by_items(self.groups, packed)
-        self.labels += np.bincount(found.code[labelled], minlength=len(self.labels))
+        self.labels += np.bincount(results.code[labelled], minlength=len(self.labels))
         self.n_items += len(labelled)
         self.n_unlabelled += int(np.count_nonzero(~labelled))
-        self.n_tied += int(np.count_nonzero(found.tied))
+        self.n_tied += int(np.count_nonzero(results.tied))
         self.n_confident += int(np.count_nonzero(confidence >= _CONFIDENT))
         self.confidence += int(np.rint(confidence * _UNIT).astype(np.int64).sum())
 
@@ -300,9 +300,9 @@ class LabelRows:
         """Run on one shard."""
         piece = _LabelPiece(LabelFigures.empty(shard.packed.n_workers, shard.packed.n_classes))
         for part, ids in _parts(shard):
-            found = self.final(part)
-            piece.figures.count(part.packed, found)
-            table = _item_frame(ids, self.classes, part.packed, found)
+            results = self.final(part)
+            piece.figures.count(part.packed, results)
+            table = _item_frame(ids, self.classes, part.packed, results)
             piece.csv.append(self.csv_lines(table))
             if "jsonl" in self.kinds:
                 piece.jsonl.append(jsonl(table))
@@ -323,8 +323,8 @@ class LabelRows:
         n_classes = len(self.classes)
         none = Packed(np.zeros(0, np.int32), None, np.zeros(1, np.int64), 0, n_classes)
         empty = np.zeros(0, bool)
-        found = ItemResults(0, np.zeros((0, n_classes)), np.zeros(0, np.int32), empty, None, np.zeros(0, np.int64))
-        return self.csv_lines(_item_frame([], self.classes, none, found), header=True)
+        results = ItemResults(0, np.zeros((0, n_classes)), np.zeros(0, np.int32), empty, None, np.zeros(0, np.int64))
+        return self.csv_lines(_item_frame([], self.classes, none, results), header=True)
 
 
 def _parts(shard: Shard) -> Iterator[tuple[Shard, Sequence[Any]]]:
@@ -338,23 +338,23 @@ def _parts(shard: Shard) -> Iterator[tuple[Shard, Sequence[Any]]]:
         yield Shard(shard.number, part, lambda own=own: own), own  # type: ignore[misc]
 
 
-def _item_frame(ids: Sequence[Any], classes: npt.NDArray[Any], packed: Packed, found: ItemResults) -> pl.DataFrame:
+def _item_frame(ids: Sequence[Any], classes: npt.NDArray[Any], packed: Packed, results: ItemResults) -> pl.DataFrame:
     """Return one row per item, with the columns of `results.label_frame`.
 
     Shapes: classes (n_classes,).
     """
     names = class_names(classes)
-    labelled = found.n_labels > 0
-    label = id_column(classes.tolist()).gather(pl.Series(np.where(labelled, found.code, 0)))
-    confidence = found.posterior.max(axis=1, initial=0.0)
+    labelled = results.n_labels > 0
+    label = id_column(classes.tolist()).gather(pl.Series(np.where(labelled, results.code, 0)))
+    confidence = results.posterior.max(axis=1, initial=0.0)
     return pl.DataFrame(
         {
             "item": pl.Series(ids) if isinstance(ids, np.ndarray) and ids.dtype.kind == "i" else id_column(list(ids)),
             "label": label,
             "confidence": confidence,
-            "n_labels": found.n_labels,
-            "alerts": _alerts(packed, found),
-            **{f"p_{name}": found.posterior[:, k] for k, name in enumerate(names)},
+            "n_labels": results.n_labels,
+            "alerts": _alerts(packed, results),
+            **{f"p_{name}": results.posterior[:, k] for k, name in enumerate(names)},
             "labelled": labelled,
         }
     ).select(
@@ -364,13 +364,13 @@ def _item_frame(ids: Sequence[Any], classes: npt.NDArray[Any], packed: Packed, f
     )
 
 
-def _alerts(packed: Packed, found: ItemResults) -> pl.Series:
+def _alerts(packed: Packed, results: ItemResults) -> pl.Series:
     """Return the alerts of each item, joined by ";"; null without alerts."""
     voted = np.zeros(packed.n_items, bool)
-    item = np.repeat(np.arange(packed.n_items), found.n_labels)
-    voted[item[found.code[item] == packed.code % np.int32(packed.n_classes)]] = True
-    unlabelled = found.n_labels == 0
-    state = found.tied + 2 * unlabelled + 4 * (~voted & ~unlabelled)
+    item = np.repeat(np.arange(packed.n_items), results.n_labels)
+    voted[item[results.code[item] == packed.code % np.int32(packed.n_classes)]] = True
+    unlabelled = results.n_labels == 0
+    state = results.tied + 2 * unlabelled + 4 * (~voted & ~unlabelled)
     words = ("tie", "unlabelled", "unvoted")
     texts = [";".join(word for bit, word in enumerate(words) if code >> bit & 1) or None for code in range(8)]
     return pl.Series(texts, dtype=pl.String).gather(pl.Series(state))

@@ -366,9 +366,9 @@ def worker_cards(model: Aggregator, reading: Reading | None = None) -> Scorecard
     return score_workers(model, working_time=reading.working_time, position_bias=reading.position_bias)
 
 
-def sharded_worker_frame(found: ShardedFit, labels: ShardedLabels) -> pl.DataFrame:
+def sharded_worker_frame(fit: ShardedFit, labels: ShardedLabels) -> pl.DataFrame:
     """Return one row per worker, with the columns of `worker_frame` that follow from sums over items."""
-    columns = found.worker_table(labels)
+    columns = fit.worker_table(labels)
     numbers = {name: pl.Series(np.asarray(values)) for name, values in columns.items() if name != "worker"}
     shown = {name: values.fill_nan(None) if values.dtype.is_float() else values for name, values in numbers.items()}
     return pl.DataFrame({"worker": id_column(columns["worker"].tolist())} | shown)
@@ -463,9 +463,9 @@ def _indented(value: Any, line: str) -> str:
     return f"{{{inner}{f',{inner}'.join(named)}{line}}}"
 
 
-def _escape(found: re.Match[str]) -> str:
+def _escape(match: re.Match[str]) -> str:
     """Escape the characters that are not printable."""
-    return "".join(letter if letter.isprintable() else json.dumps(letter)[1:-1] for letter in found[0])
+    return "".join(letter if letter.isprintable() else json.dumps(letter)[1:-1] for letter in match[0])
 
 
 # ----------------------------------------------------------------------------------------------------

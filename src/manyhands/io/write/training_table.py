@@ -110,11 +110,11 @@ class TrainingSet:
         classes = {name: name.removeprefix(_CLASS) for name in self._classes()}
         lines = []
         for at, row in enumerate(self.labels.iter_rows(named=True)):
-            soft = {known: round(row[name], _PLACES) for name, known in classes.items()}
+            soft = {class_name: round(row[name], _PLACES) for name, class_name in classes.items()}
             confidence = round(row["confidence"], _PLACES)
-            found = {"item": row["item"]} | {name: values[at] for name, values in self.fields.items()}
-            found |= {"label": row["label"], "confidence": confidence, "weight": confidence, _SOFT: soft}
-            lines.append(orjson.dumps(found, default=str, option=orjson.OPT_NON_STR_KEYS) + b"\n")
+            example = {"item": row["item"]} | {name: values[at] for name, values in self.fields.items()}
+            example |= {"label": row["label"], "confidence": confidence, "weight": confidence, _SOFT: soft}
+            lines.append(orjson.dumps(example, default=str, option=orjson.OPT_NON_STR_KEYS) + b"\n")
         return b"".join(lines)
 
     def files(self, kinds: Collection[str], *, spreadsheet_safe: bool = False) -> dict[str, bytes]:
@@ -168,11 +168,11 @@ _UNMATCHED = "items_without_fields"  # code of a note
 
 def _matched(values: Mapping[Any, Any], items: Sequence[Any]) -> list[Any]:
     """Return the value of each item; ids are the same if their texts are: a file has "12" where labels have 12."""
-    found = [values.get(item) for item in items]
-    if not values or all(value is not None for value in found):
-        return found
+    matches = [values.get(item) for item in items]
+    if not values or all(value is not None for value in matches):
+        return matches
     by_text = {_text(item): value for item, value in values.items()}
-    return [by_text.get(_text(item)) if value is None else value for item, value in zip(items, found)]
+    return [by_text.get(_text(item)) if value is None else value for item, value in zip(items, matches)]
 
 
 def _unmatched(columns: Mapping[str, Sequence[Any]], items: Sequence[Any]) -> dict[str, str]:

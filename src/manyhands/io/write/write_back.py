@@ -76,13 +76,13 @@ def predictions_for_tasks(
     confidence, so that sorting by score shows uncertain tasks first.
     """
     written = []
-    for members, found in _labelled_tasks(source, labels, question, item, encoding, model_version):
-        if found and members["id"] is None:
+    for members, predictions in _labelled_tasks(source, labels, question, item, encoding, model_version):
+        if predictions and members["id"] is None:
             raise AnnotationError(
                 "A labelled task of the export has no id, so Label Studio could not attach its prediction. Export the "
                 "project again as JSON, or write new tasks with label-studio-tasks."
             )
-        written += [{"task": members["id"], **prediction} for prediction in found]
+        written += [{"task": members["id"], **prediction} for prediction in predictions]
     return _written(written)
 
 
@@ -101,8 +101,8 @@ def copies_of_tasks(
     imported into the project of the export, they would double its tasks (see `predictions_for_tasks`). Every task
     occurs once, even if several tasks are one item, or if the export has a file for each annotation.
     """
-    found = _labelled_tasks(source, labels, question, item, encoding, model_version)
-    return _written([members | {"predictions": predictions} for members, predictions in found])
+    labelled = _labelled_tasks(source, labels, question, item, encoding, model_version)
+    return _written([members | {"predictions": predictions} for members, predictions in labelled])
 
 
 def _labelled_tasks(
@@ -118,8 +118,10 @@ def _labelled_tasks(
             alone = task is not entry
             members = {"id": task.get("id"), "data": task.get("data")} | _fragments(raw_task, entry if alone else None)
             name = item_of(task)
-            found = _predictions(None if name is None else labels.get(name), control, model_version)
-            tasks.setdefault(_identity(task, None if alone else raw_task.get("data"), (number, at)), (members, found))
+            predictions = _predictions(None if name is None else labels.get(name), control, model_version)
+            tasks.setdefault(
+                _identity(task, None if alone else raw_task.get("data"), (number, at)), (members, predictions)
+            )
     return list(tasks.values())
 
 
@@ -143,10 +145,10 @@ def label_studio_tasks(
     control = _Control(from_name, to_name, kind)
     tasks = [
         {
-            "data": _data(name, found, (fields or {}).get(name, {})),
-            "predictions": _predictions(found, control, model_version),
+            "data": _data(name, label, (fields or {}).get(name, {})),
+            "predictions": _predictions(label, control, model_version),
         }
-        for name, found in labels.items()
+        for name, label in labels.items()
     ]
     return _written(tasks)
 
@@ -241,25 +243,25 @@ def _all_results(document: Records) -> Iterator[list[Any]]:
                     yield results_of(entry, task, document.name)
 
 
-def _data(name: Any, found: tuple[Any, float], fields: Mapping[str, Any]) -> dict[str, Any]:
+def _data(name: Any, label: tuple[Any, float], fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return the data of a new task: its item, its fields, and how uncertain the label is, to sort tasks by it."""
     own = {f"item_{key}" if key in ("item", _PRIORITY) else key: value for key, value in fields.items()}
-    priority = {_PRIORITY: round(1 - found[1], _PLACES)} if math.isfinite(found[1]) else {}
+    priority = {_PRIORITY: round(1 - label[1], _PLACES)} if math.isfinite(label[1]) else {}
     return {"item": str(name), **own, **priority}
 
 
-def _predictions(found: tuple[Any, float] | None, control: _Control, model_version: str) -> list[dict[str, Any]]:
+def _predictions(label: tuple[Any, float] | None, control: _Control, model_version: str) -> list[dict[str, Any]]:
     """Return one prediction, or none without a label."""
-    if found is None or found[0] is None:
+    if label is None or label[0] is None:
         return []
-    score = float(found[1])
+    score = float(label[1])
     if control.kind == "choices":
-        known = control.options
-        value: dict[str, Any] = {"choices": _choices_of(found[0], known, split=known.issuperset)}
-    elif isinstance(found[0], tuple) and control.kind == "taxonomy":
-        value = {"taxonomy": [path for choice in found[0] for path in as_value(control.kind, str(choice))["taxonomy"]]}
+        options = control.options
+        value: dict[str, Any] = {"choices": _choices_of(label[0], options, split=options.issuperset)}
+    elif isinstance(label[0], tuple) and control.kind == "taxonomy":
+        value = {"taxonomy": [path for choice in label[0] for path in as_value(control.kind, str(choice))["taxonomy"]]}
     else:
-        value = as_value(control.kind, str(found[0]))
+        value = as_value(control.kind, str(label[0]))
     result = {"from_name": control.from_name, "to_name": control.to_name, "type": control.kind, "value": value}
     rounded = round(score, _PLACES) if math.isfinite(score) else None
     return [{"model_version": model_version, "score": rounded, "result": [result]}]
@@ -327,10 +329,10 @@ def _documents(paths: Sequence[Any], encoding: str | None) -> Iterator[Document]
 
 def _argilla(entries: list[tuple[tuple[Any, float], Entry]], question: str, version: str) -> list[Entry]:
     """Return each record with a suggestion; its metadata are repeated, as an update replaces them."""
-    known = _argilla_values(entries, question)
-    found = {}
+    values = _argilla_values(entries, question)
+    records_with_label = {}
     for (label, confidence), record in entries:
-        value = _as_answered(label, known)
+        value = _as_answered(label, values)
         score = _rounded(confidence)  # several choices have a score each
         suggestion = {
             "value": value,
@@ -347,8 +349,8 @@ def _argilla(entries: list[tuple[tuple[Any, float], Entry]], question: str, vers
             new = {name: record[name] for name in record if not any(part in name for part in _NOT_RECORD)}
             new |= {f"{question}.suggestion{end}": suggestion[key] for end, key in _FLAT.items()}
             new[_PRIORITY] = _priority(confidence)
-        found[(as_text(record.get("id")), record.get("_server_id"))] = new
-    return list(found.values())
+        records_with_label[(as_text(record.get("id")), record.get("_server_id"))] = new
+    return list(records_with_label.values())
 
 
 _FLAT = {"": "value", ".score": "score", ".agent": "agent"}
@@ -357,41 +359,41 @@ _NOT_RECORD = (".responses", ".suggestion", "_server_id", "status")
 
 def _argilla_values(entries: list[tuple[tuple[Any, float], Entry]], question: str) -> dict[str, Any]:
     """Return the answers to a question as they came: text -> value, and lists where several choices are possible."""
-    known: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for _, record in entries:
         nested = (record.get("responses") or {}).get(question) if "fields" in record else None
         given = [one.get("value") for one in nested or () if isinstance(one, dict)]
         for value in given or record.get(f"{question}.responses") or ():
             for one in value if isinstance(value, list) else [value]:
-                known[str(as_text(one))] = [one] if isinstance(value, list) else one
-    if not known:
+                values[str(as_text(one))] = [one] if isinstance(value, list) else one
+    if not values:
         raise AnnotationError(f"The export has no answers to {shorten(question)!r}, so nothing can be written back.")
-    return known
+    return values
 
 
-def _as_answered(label: Any, known: Mapping[str, Any]) -> Any:
+def _as_answered(label: Any, values: Mapping[str, Any]) -> Any:
     """Return a label as the annotators' answers have it: a number, a text, or a list of choices."""
-    if not isinstance(label, tuple) and str(label) in known:
-        return known[str(label)]
-    parts = _choices_of(label, known)
-    if all(isinstance(known.get(part), list) for part in parts):
-        return [known[part][0] for part in parts]
+    if not isinstance(label, tuple) and str(label) in values:
+        return values[str(label)]
+    parts = _choices_of(label, values)
+    if all(isinstance(values.get(part), list) for part in parts):
+        return [values[part][0] for part in parts]
     return str(label)
 
 
 def _doccano(entries: list[tuple[tuple[Any, float], Entry]], question: str, version: str) -> list[Entry]:
     """Return each example once, with its id, data and label, the least certain first."""
     given = [entry.get("label") or entry.get("labels") for _, entry in entries]
-    known = {str(one) for labels in given for one in (labels if isinstance(labels, list) else [labels])}
-    found: dict[Any, Entry] = {}
+    labels_there = {str(one) for labels in given for one in (labels if isinstance(labels, list) else [labels])}
+    examples: dict[Any, Entry] = {}
     for (label, confidence), entry in entries:
         number = as_text(entry.get("id", entry.get("doc_id"))) or ""
         kept = {name: entry[name] for name in entry if name.lower() not in _OF_A_MEMBER}
-        parts = _choices_of(label, known)
+        parts = _choices_of(label, labels_there)
         own = {"label": parts, _PRIORITY: _priority(confidence)}
         # In CSV files the id is text; the API of doccano takes a number.
-        found.setdefault(number, {"id": int(number) if number.isdecimal() else number} | kept | own)
-    return sorted(found.values(), key=lambda entry: -entry[_PRIORITY])
+        examples.setdefault(number, {"id": int(number) if number.isdecimal() else number} | kept | own)
+    return sorted(examples.values(), key=lambda entry: -entry[_PRIORITY])
 
 
 _OF_A_MEMBER = ("id", "doc_id", "label", "labels", "annotations", "username", "comments", "annotation_approver")
@@ -399,7 +401,7 @@ _OF_A_MEMBER = ("id", "doc_id", "label", "labels", "annotations", "username", "c
 
 def _prodigy(entries: list[tuple[tuple[Any, float], Entry]], question: str, version: str) -> list[Entry]:
     """Return each task once, with its hashes and the label chosen, the least certain first."""
-    found: dict[Any, Entry] = {}
+    tasks_of_hash: dict[Any, Entry] = {}
     for (label, confidence), entry in entries:
         choice = "options" in entry or "accept" in entry
         if not choice and entry.get("label") != question:
@@ -413,14 +415,14 @@ def _prodigy(entries: list[tuple[tuple[Any, float], Entry]], question: str, vers
             task["accept"] = [ids.get(part, part) for part in parts]
         else:
             task["answer"] = "accept" if str(label) == question else "reject"
-        found.setdefault(entry.get("_task_hash", entry.get("_input_hash")), task)
-    return sorted(found.values(), key=lambda task: -task["meta"][_PRIORITY])
+        tasks_of_hash.setdefault(entry.get("_task_hash", entry.get("_input_hash")), task)
+    return sorted(tasks_of_hash.values(), key=lambda task: -task["meta"][_PRIORITY])
 
 
 def _labelbox(entries: list[tuple[tuple[Any, float], Entry]], question: str, version: str) -> list[Entry]:
     """Return a prediction for each data row, under the names that the ontology shows."""
     name, several, options = shown_names([entry for _, entry in entries], question)
-    found: dict[Any, Entry] = {}
+    rows: dict[Any, Entry] = {}
     for (label, confidence), entry in entries:
         row = entry.get("data_row")
         row = row if isinstance(row, dict) else {"id": entry.get("DataRow ID"), "global_key": entry.get("Global Key")}
@@ -432,8 +434,8 @@ def _labelbox(entries: list[tuple[tuple[Any, float], Entry]], question: str, ver
             answer = str(label)
         # The same id in every run: a second import replaces the prediction instead of adding another.
         number = str(uuid5(NAMESPACE_URL, f"{version}/{place}/{name}"))
-        found.setdefault(number, {"uuid": number, "dataRow": place, "name": name, "answer": answer})
-    return list(found.values())
+        rows.setdefault(number, {"uuid": number, "dataRow": place, "name": name, "answer": answer})
+    return list(rows.values())
 
 
 _WRITERS: dict[str, Callable[[list[tuple[tuple[Any, float], Entry]], str, str], list[Entry]]] = {
@@ -445,7 +447,7 @@ _WRITERS: dict[str, Callable[[list[tuple[tuple[Any, float], Entry]], str, str], 
 
 
 def _choices_of(
-    label: Any, known: Container[str], *, split: Callable[[list[str]], bool] = lambda parts: True
+    label: Any, choices: Container[str], *, split: Callable[[list[str]], bool] = lambda parts: True
 ) -> list[str]:
     """Return the choices that a label stands for: those of a tuple, or the parts of a combination if it may be split.
 
@@ -458,7 +460,7 @@ def _choices_of(
         return [str(choice) for choice in label]
     text = str(label)
     parts = text.split(JOINT)
-    return parts if text not in known and split(parts) else [text]
+    return parts if text not in choices and split(parts) else [text]
 
 
 def _object(value: Any) -> dict[str, Any]:

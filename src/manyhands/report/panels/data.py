@@ -52,16 +52,16 @@ def agreement(run: Run) -> Panel | None:
     """Percent agreement, Fleiss' kappa and Krippendorff's alpha with intervals; by class; by pair of workers."""
     a = run.annotations
     options: dict[str, Any] = {"n_bootstrap": _N_BOOTSTRAP, "random_state": 0}
-    found = {
+    alphas = {
         "percent agreement": metrics.percent_agreement(a, **options),
         "Fleiss' kappa": metrics.fleiss_kappa(a, **options),
         "Krippendorff's alpha": metrics.krippendorff_alpha(a, **options),
     }
-    alpha = found["Krippendorff's alpha"]
+    alpha = alphas["Krippendorff's alpha"]
     if not alpha.n_items:
         return None
     by_class = _by_class(run)
-    pictures, pair_rows, notes = [_chart(found, by_class)], [], []
+    pictures, pair_rows, notes = [_chart(alphas, by_class)], [], []
     try:
         pairs = metrics.pair_agreement(a, _MIN_SHARED)
     except LimitError:
@@ -77,16 +77,16 @@ def agreement(run: Run) -> Panel | None:
         "0.667, below which conclusions are usually not drawn from labels.",
         f"{counted(alpha.n_items, 'item')} with labels of two or more workers",
         tuple(pictures),
-        _tables(found, by_class, pair_rows),
+        _tables(alphas, by_class, pair_rows),
         tuple(notes),
-        {name: one.value for name, one in found.items()},
+        {name: one.value for name, one in alphas.items()},
         notices,
     )
 
 
-def _chart(found: dict[str, Agreement], by_class: list[_ClassAlpha]) -> Picture:
+def _chart(alphas: dict[str, Agreement], by_class: list[_ClassAlpha]) -> Picture:
     """Return the dot plot of all measures with their intervals."""
-    rows = [(name, [Dot(one.value, one.low, one.high)]) for name, one in found.items() if math.isfinite(one.value)]
+    rows = [(name, [Dot(one.value, one.low, one.high)]) for name, one in alphas.items() if math.isfinite(one.value)]
     rows += [(name, [Dot(value, low, high, 1)]) for name, value, low, high, _ in by_class[:_MOST_CLASSES]]
     least = min([dot.low for _, values in rows for dot in values if math.isfinite(dot.low)], default=0.0)
     return dots(
@@ -114,9 +114,9 @@ def _verdict(alpha: Agreement) -> tuple[str, tuple[Notice, ...]]:
     return title, (Notice("warning", text, None, "agreement"),)
 
 
-def _tables(found: dict[str, Agreement], by_class: list[_ClassAlpha], pair_rows: list[Any]) -> tuple[Table, ...]:
+def _tables(alphas: dict[str, Agreement], by_class: list[_ClassAlpha], pair_rows: list[Any]) -> tuple[Table, ...]:
     """Return the tables of measures, of classes and of pairs."""
-    measures = tuple((name, one.value, interval(one.low, one.high)) for name, one in found.items())
+    measures = tuple((name, one.value, interval(one.low, one.high)) for name, one in alphas.items())
     tables = [Table("Agreement", ("measure", "value", "95% interval"), measures)]
     if by_class:
         title = "Krippendorff's alpha of each class against the others"
@@ -133,10 +133,16 @@ def _by_class(run: Run) -> list[_ClassAlpha]:
     """Return alpha of each class, the most frequent classes first."""
     if run.annotations.n_classes < 3:
         return []  # with two classes it is alpha itself
-    found = metrics.class_agreement(run.annotations, n_bootstrap=_N_BOOTSTRAP, random_state=0)
-    order = [int(k) for k in np.argsort(-found.n_labels, kind="stable") if math.isfinite(found.value[k])]
+    agreements = metrics.class_agreement(run.annotations, n_bootstrap=_N_BOOTSTRAP, random_state=0)
+    order = [int(k) for k in np.argsort(-agreements.n_labels, kind="stable") if math.isfinite(agreements.value[k])]
     return [
-        (run.classes[k], float(found.value[k]), float(found.low[k]), float(found.high[k]), int(found.n_labels[k]))
+        (
+            run.classes[k],
+            float(agreements.value[k]),
+            float(agreements.low[k]),
+            float(agreements.high[k]),
+            int(agreements.n_labels[k]),
+        )
         for k in order
     ]
 
@@ -311,11 +317,11 @@ def _coverage_notices(n_parts: int, once: int, n_items: int) -> tuple[Notice, ..
 
 def class_balance(run: Run) -> Panel:
     """Shares of the classes: among the votes, by the posterior, and among the answers."""
-    found = _class_shares(run)
-    inferred = found[1][1]
+    shares = _class_shares(run)
+    inferred = shares[1][1]
     order = np.argsort(-inferred, kind="stable")
     most, n_shown = int(order[0]), min(len(order), _MOST_LISTED_CLASSES)
-    notes = _class_notes(run, found[0][1], inferred)
+    notes = _class_notes(run, shares[0][1], inferred)
     if len(order) > n_shown:
         notes.append(f"The pictures show the {n_shown} most frequent of {len(order):,} classes.")
     return Panel(
@@ -325,26 +331,26 @@ def class_balance(run: Run) -> Panel:
         "Share of each class with a 95% interval over items: among the workers' votes, and by the posterior "
         "after the workers' errors are taken into account.",
         counted(int(run.labelled.sum()), "item"),
-        _class_charts(run, found, order[:n_shown]),
-        (_class_table(run, found, order),),
+        _class_charts(run, shares, order[:n_shown]),
+        (_class_table(run, shares, order),),
         tuple(notes),
-        {"votes": found[0][1].round(6).tolist(), "posterior": inferred.round(6).tolist()},
+        {"votes": shares[0][1].round(6).tolist(), "posterior": inferred.round(6).tolist()},
     )
 
 
 def _class_shares(run: Run) -> list[Shares]:
     """Return the shares of all classes among the votes and by the posterior, then among answers and truth if known."""
     a, posterior = run.annotations, run.model.posterior_[run.labelled]
-    found: list[Shares] = [
+    shares: list[Shares] = [
         ("votes", *ratio_interval(run.votes.astype(float), a.n_labels.astype(float))),
         ("posterior", *mean_interval(posterior)),
     ]
     code_of = {value: k for k, value in enumerate(a.classes.tolist())}
-    for name, known in (("answers", None if run.answers is None else run.answers.values), ("truth", run.truth)):
-        if known:
-            count = np.bincount([code_of[v] for v in known.values() if v in code_of], minlength=a.n_classes)
-            found.append((name, count / max(count.sum(), 1), *wilson(count, count.sum())))
-    return found
+    for name, values in (("answers", None if run.answers is None else run.answers.values), ("truth", run.truth)):
+        if values:
+            count = np.bincount([code_of[v] for v in values.values() if v in code_of], minlength=a.n_classes)
+            shares.append((name, count / max(count.sum(), 1), *wilson(count, count.sum())))
+    return shares
 
 
 def _class_notes(run: Run, votes: Array, inferred: Array) -> list[str]:
@@ -364,19 +370,19 @@ def _class_notes(run: Run, votes: Array, inferred: Array) -> list[str]:
     return notes
 
 
-def _class_charts(run: Run, found: list[Shares], shown: _IntArray) -> tuple[Picture, ...]:
+def _class_charts(run: Run, shares: list[Shares], shown: _IntArray) -> tuple[Picture, ...]:
     """Return the dots of some classes; many are divided into two pictures side by side."""
-    top = max(float(high[shown].max()) for _, _, _, high in found)
+    top = max(float(high[shown].max()) for _, _, _, high in shares)
     rows = [
-        (run.classes[k], [Dot(value[k], low[k], high[k], s) for s, (_, value, low, high) in enumerate(found)])
+        (run.classes[k], [Dot(value[k], low[k], high[k], s) for s, (_, value, low, high) in enumerate(shares)])
         for k in shown
     ]
     half = len(rows) if len(rows) <= _MOST_IN_CHART else -(-len(rows) // 2)
     return tuple(
         dots(
             rows[first : first + half],
-            "Share of each class among " + ", ".join(name for name, *_ in found),
-            series=[name for name, *_ in found],
+            "Share of each class among " + ", ".join(name for name, *_ in shares),
+            series=[name for name, *_ in shares],
             high=_rounded_up(top),
             format_tick=lambda v: f"{v:.0%}",
         )
@@ -384,13 +390,13 @@ def _class_charts(run: Run, found: list[Shares], shown: _IntArray) -> tuple[Pict
     )
 
 
-def _class_table(run: Run, found: list[Shares], order: _IntArray) -> Table:
+def _class_table(run: Run, shares: list[Shares], order: _IntArray) -> Table:
     """Return the shares of all classes with their intervals."""
     rows = [
-        (run.classes[k], *(cell for _, v, lo, hi in found for cell in (float(v[k]), interval(lo[k], hi[k], 3))))
+        (run.classes[k], *(cell for _, v, lo, hi in shares for cell in (float(v[k]), interval(lo[k], hi[k], 3))))
         for k in order
     ]
-    heads = tuple(cell for name, *_ in found for cell in (f"share of {name}", "95% interval"))
+    heads = tuple(cell for name, *_ in shares for cell in (f"share of {name}", "95% interval"))
     return Table("Share of each class", ("class", *heads), *cut(rows, 100))
 
 
@@ -404,8 +410,8 @@ def _spread(counts: np.ndarray[tuple[int], np.dtype[np.int64]]) -> tuple[list[st
     low, high = (int(counts.min()), int(counts.max())) if len(counts) else (0, 0)
     width = max(-(-(high - low + 1) // _MOST_COLUMNS), 1)
     edges = list(range(low, high + 1, width))
-    found = np.bincount((counts - low) // width, minlength=len(edges)).tolist()
-    return [str(e) if width == 1 else f"{tick_text(e)}–{tick_text(e + width - 1)}" for e in edges], found
+    sizes = np.bincount((counts - low) // width, minlength=len(edges)).tolist()
+    return [str(e) if width == 1 else f"{tick_text(e)}–{tick_text(e + width - 1)}" for e in edges], sizes
 
 
 def _doubling(counts: np.ndarray[tuple[int], np.dtype[np.int64]]) -> tuple[list[str], list[int]]:
@@ -413,8 +419,8 @@ def _doubling(counts: np.ndarray[tuple[int], np.dtype[np.int64]]) -> tuple[list[
     level = np.where(counts > 0, np.floor(np.log2(np.maximum(counts, 1))).astype(int) + 1, 0)
     first, last = (int(level.min()), int(level.max())) if len(level) else (0, 0)
     names = ["0", "1", *(f"{tick_text(2**p)}–{tick_text(2 ** (p + 1) - 1)}" for p in range(1, 40))]
-    found = np.bincount(level, minlength=last + 1).tolist()
-    return names[first : last + 1], found[first : last + 1]
+    sizes = np.bincount(level, minlength=last + 1).tolist()
+    return names[first : last + 1], sizes[first : last + 1]
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -431,14 +437,14 @@ def time_course(run: Run) -> Panel | None:
     if times is None:
         return None
     a = run.annotations
-    known = np.flatnonzero(times >= 0)
-    course = _course(times[known], run.model.posterior_[a.item[known], a.label[known]])
+    dated_rows = np.flatnonzero(times >= 0)
+    course = _course(times[dated_rows], run.model.posterior_[a.item[dated_rows], a.label[dated_rows]])
     word, names = course.word, course.names
     seconds = [pace(times[a.worker == w]) for w in range(a.n_workers)]
     usual = float(np.nanmedian(seconds)) if np.isfinite(seconds).any() else math.nan
     pause = f"A typical worker needs {usual:.0f} s from one label to the next (pauses above ten minutes left out)."
     fall, change, notices = _fall(course)
-    labels = counted(len(known), "label")
+    labels = counted(len(dated_rows), "label")
     when = f"on {names[0]}" if names[0] == names[-1] else f"from {names[0]} to {names[-1]}"
     return Panel(
         "time",
@@ -450,9 +456,9 @@ def time_course(run: Run) -> Panel | None:
         (_table(course),),
         (pause,) if math.isfinite(usual) else (),
         {
-            "n": len(known),
-            "first": int(times[known].min()),
-            "last": int(times[known].max()),
+            "n": len(dated_rows),
+            "first": int(times[dated_rows].min()),
+            "last": int(times[dated_rows].max()),
             "seconds": usual,
             "fall": fall,
         },
@@ -478,8 +484,8 @@ def _course(times: Times, right: Array) -> _Course:
     period = times // width
     periods = range(int(period.min()), int(period.max()) + 1)
     inside = [right[period == at] for at in periods]
-    found = [_interval(values) for values in inside]
-    mean, low, high = ([row[at] for row in found] for at in range(3))
+    intervals = [_interval(values) for values in inside]
+    mean, low, high = ([row[at] for row in intervals] for at in range(3))
     return _Course(word, day_names([at * width for at in periods]), [len(v) for v in inside], mean, low, high)
 
 
@@ -501,8 +507,8 @@ def _unchanged(course: _Course) -> str:
     """Return what can be said of quality over time where no fall is shown."""
     tested = [at for at, n in enumerate(course.n) if n >= _MIN_LABELS]
     if len(tested) < 2:
-        found = f"only one {course.word} has" if tested else f"no {course.word} has"
-        return f"{found} {_MIN_LABELS} labels or more, so quality over time is not compared"
+        subject = f"only one {course.word} has" if tested else f"no {course.word} has"
+        return f"{subject} {_MIN_LABELS} labels or more, so quality over time is not compared"
     return f"nothing shows that quality fell from the first {course.word} to the last"
 
 

@@ -36,15 +36,15 @@ _CONFIDENCE_COLUMNS = (
 
 def confidence(run: Run) -> Panel:
     """Histogram of the posterior of the labels that nobody gave, and the share above each threshold."""
-    known = run.confidence[run.open]
-    n, sure = len(known), int((known >= SURE).sum())
+    confidences = run.confidence[run.open]
+    n, sure = len(confidences), int((confidences >= SURE).sum())
     bins = np.linspace(0, 1, 21)
-    counts = np.histogram(known, bins)[0]
+    counts = np.histogram(confidences, bins)[0]
     first = int(np.flatnonzero(counts)[0]) if counts.any() else 0
     names = [f"{low:.2f}" for low in bins[first:-1]]
-    above = [(t, int((known >= t).sum())) for t in _THRESHOLDS]
+    above = [(t, int((confidences >= t).sum())) for t in _THRESHOLDS]
     curve = np.linspace(first * 0.05, 1, 41)
-    share = [float((known >= t).mean()) if n else math.nan for t in curve]
+    share = [float((confidences >= t).mean()) if n else math.nan for t in curve]
     unsure = n - sure
     all_given = not n and bool(len(run.gold_rows))
     notices: tuple[Notice, ...] = ()
@@ -89,7 +89,7 @@ def confidence(run: Run) -> Panel:
         ),
         ("The posterior is the method's own estimate; only items of known class can show whether it is calibrated.",),
         {
-            "mean": float(known.mean()) if n else None,
+            "mean": float(confidences.mean()) if n else None,
             "share_above_0.9": 1.0 if all_given else sure / max(n, 1),
             "n_below_0.9": unsure,
         },
@@ -164,49 +164,49 @@ def _claim(accuracy: float, claimed: float, bounds: tuple[float, float]) -> tupl
 
 def _known(run: Run) -> tuple[Array, Array, str]:
     """Return posterior and correctness of the labels of known items that the fit did not see, and what is known."""
-    model, known, source = run.model, run.truth, "truth"
-    if not known and run.answers is not None:
-        known, source = run.answers.of_kind("random").values, "random answers, not seen by the fit"
+    model, truth_of, source = run.model, run.truth, "truth"
+    if not truth_of and run.answers is not None:
+        truth_of, source = run.answers.of_kind("random").values, "random answers, not seen by the fit"
         if "calibration_" in vars(model):
-            return _heldout(run, known)
+            return _heldout(run, truth_of)
         model = getattr(model, "model_", model)
-    if not known:
+    if not truth_of:
         return np.zeros(0), np.zeros(0), ""
     labels, seen = model.labels_.tolist(), model._gold
     # The method within a calibrated model has the items in an order of its own.
     labelled = dict(zip(run.annotations.item_ids.tolist(), run.labelled.tolist()))
     pairs = [
-        (model.posterior_[row].max(), float(labels[row] == known[item]))
+        (model.posterior_[row].max(), float(labels[row] == truth_of[item]))
         for row, item in enumerate(model.item_ids_.tolist())
-        if item in known and item not in seen and labelled[item]
+        if item in truth_of and item not in seen and labelled[item]
     ]
-    found = np.array(pairs, float).reshape(-1, 2)
-    return found[:, 0], found[:, 1], source
+    points = np.array(pairs, float).reshape(-1, 2)
+    return points[:, 0], points[:, 1], source
 
 
-def _heldout(run: Run, known: Mapping[Any, Any]) -> tuple[Array, Array, str]:
+def _heldout(run: Run, truth_of: Mapping[Any, Any]) -> tuple[Array, Array, str]:
     """Return posterior and correctness of answered items by calibrations that have not seen their answers."""
-    found = vars(run.model)["calibration_"]
-    items = [item for item in known if item in found.heldout]
-    sure = np.array([found.heldout_confidence[item] for item in items], float)
-    right = np.array([found.heldout[item] == known[item] for item in items], float)
+    calibrated = vars(run.model)["calibration_"]
+    items = [item for item in truth_of if item in calibrated.heldout]
+    sure = np.array([calibrated.heldout_confidence[item] for item in items], float)
+    right = np.array([calibrated.heldout[item] == truth_of[item] for item in items], float)
     return sure, right, "random answers, each left out of the calibration in turn"
 
 
 def _accuracy(run: Run, right: Array) -> tuple[float, tuple[float, float]]:
     """Return the share of right labels with an interval: as the answers tell it, which the page says once."""
-    found = (run.trust or {}).get("accuracy") or {}
-    if run.truth or run.answers is None or found.get("value") is None:
+    block = (run.trust or {}).get("accuracy") or {}
+    if run.truth or run.answers is None or block.get("value") is None:
         low, high = wilson(right.sum(), len(right))
         return float(right.mean()), (float(low), float(high))
-    return float(found["value"]), (float(found["low"]), float(found["high"]))
+    return float(block["value"]), (float(block["low"]), float(block["high"]))
 
 
 def _unknown(run: Run) -> Panel:
     """Return the panel that says what is not known, and how many answers would tell it."""
-    known = run.confidence[run.open]
-    claimed = float(known.mean()) if len(known) else 0.5
-    n_items = max(len(known), 1)
+    confidences = run.confidence[run.open]
+    claimed = float(confidences.mean()) if len(confidences) else 0.5
+    n_items = max(len(confidences), 1)
     within = {points: answers_for(points / 100, n_items) for points in (5, 2)}  # as `estimate_accuracy` says it
     return Panel(
         "calibration",
@@ -355,11 +355,11 @@ def confusable(run: Run) -> Panel | None:
 def _most_confused(run: Run, rate: Array, away: Array, k: int, c: int) -> str:
     """Return the most frequent confusion as a sentence, which says so where no pair of classes stands out."""
     usual = away.sum() / max(run.annotations.n_annotations, 1) / max(len(away) - 1, 1)
-    found = f"{quoted(run.classes[k])} is labelled as {quoted(run.classes[c])} most often"
+    sentence = f"{quoted(run.classes[k])} is labelled as {quoted(run.classes[c])} most often"
     share = f"about {counted(round(away[k, c]), 'label')}, {percent(rate[k, c])} of those on it"
     if len(away) > 2 and rate[k, c] < _STANDS_OUT * usual:
-        return f"No two classes are confused much more often than others; {found}, {share}."
-    return f"{found}: {share}.{_largest_share(run, rate, away, (k, c))}"
+        return f"No two classes are confused much more often than others; {sentence}, {share}."
+    return f"{sentence}: {share}.{_largest_share(run, rate, away, (k, c))}"
 
 
 def _largest_share(run: Run, rate: Array, away: Array, most: tuple[int, int]) -> str:
@@ -439,8 +439,8 @@ def _top_pairs(away: Array) -> list[tuple[int, int]]:
 
 def _examples(run: Run, k: int, c: int) -> list[str]:
     """Return items that are k by the posterior and have votes for c, those with most such votes first."""
-    found = np.flatnonzero((run.codes == k) & (run.votes[:, c] > 0))
-    order = found[np.lexsort((found, -run.confidence[found], -run.votes[found, c]))]
+    rows = np.flatnonzero((run.codes == k) & (run.votes[:, c] > 0))
+    order = rows[np.lexsort((rows, -run.confidence[rows], -run.votes[rows, c]))]
     return [run.item_name(int(row)) for row in order[:_N_EXAMPLES]]
 
 
@@ -532,27 +532,27 @@ def ranked_methods(rows: Sequence[Mapping[str, Any]], n_labels: int, n_folds: in
     )
 
 
-def _compared(run: Run, found: ComparedMethods) -> Panel:
+def _compared(run: Run, comparison: ComparedMethods) -> Panel:
     """Show the ranking of all methods, their agreement, and the items on which they differ."""
-    names = [str(row["method"]) for row in found.rows]
+    names = [str(row["method"]) for row in comparison.rows]
     n_items = run.annotations.n_items
-    n_differ = len(found.differences["item"])
-    matrix = _agreement(found, names, n_items)
+    n_differ = len(comparison.differences["item"])
+    matrix = _agreement(comparison, names, n_items)
     heads = ("item", "votes", *names)
-    cells = zip(*(found.differences[name] for name in heads))
+    cells = zip(*(comparison.differences[name] for name in heads))
     rows, n_rows = cut(
         [tuple(None if cell is None else visible(cell, 60) for cell in row) for row in cells], _MOST_CHANGED_ITEMS
     )
     same = percent(1 - n_differ / max(n_items, 1))
-    ranking = _ranking_chart(found.rows)
+    ranking = _ranking_chart(comparison.rows)
     how = "The map shows the share of items to which two methods give the same label, in per cent."
     return Panel(
         "methods",
-        f"{len(names)} methods give the same label to {same} of the items. {_best_sentence(found.rows)}",
+        f"{len(names)} methods give the same label to {same} of the items. {_best_sentence(comparison.rows)}",
         f"{how} {_HOW_TO_READ_RANKS}" if ranking else how,
         f"{counted(n_items, 'item')}, {len(names)} methods",
         (_agreement_map(matrix, names), *ranking),
-        (_ranking_table(found.rows), Table("Items whose label depends on the method", heads, rows, n_rows)),
+        (_ranking_table(comparison.rows), Table("Items whose label depends on the method", heads, rows, n_rows)),
         ("Held-out log likelihood is a mean over held-out labels in five-fold cross-validation; higher is better.",)
         if ranking
         else (),
@@ -586,24 +586,24 @@ def _ranking_chart(rows: Sequence[Mapping[str, Any]]) -> tuple[Picture, ...]:
     """Return the differences of held-out log likelihood to the best method; nothing where none is known."""
     if rows[0]["rank"] is None or len(rows) < 2:
         return ()
-    found = []
+    points = []
     for row in rows:
         below, error = row["difference_to_best"], row["difference_standard_error"]
-        found.append((visible(row["method"], 80), [Dot(below, below - _Z * error, below + _Z * error)]))
-    ends = [edge for _, (dot,) in found for edge in (dot.low, dot.high, dot.value) if math.isfinite(edge)]
+        points.append((visible(row["method"], 80), [Dot(below, below - _Z * error, below + _Z * error)]))
+    ends = [edge for _, (dot,) in points for edge in (dot.low, dot.high, dot.value) if math.isfinite(edge)]
     scale = ticks(min(ends), max(ends) or 1.0)
     step = scale[1] - scale[0] if len(scale) > 1 else 1.0
     low, high = math.floor(min(ends) / step) * step, math.ceil(max(ends) / step) * step
     label = "Held-out log likelihood of each method below that of the best, with 95% intervals"
-    return (dots(found, label, low=low, high=high or step, rule=0.0, x_title="log likelihood below the best"),)
+    return (dots(points, label, low=low, high=high or step, rule=0.0, x_title="log likelihood below the best"),)
 
 
-def _agreement(found: ComparedMethods, names: Sequence[str], n_items: int) -> Array:
+def _agreement(comparison: ComparedMethods, names: Sequence[str], n_items: int) -> Array:
     """Return the share of items to which two methods give the same label, shape (methods, methods)."""
     matrix = np.ones((len(names), len(names)))
     for r, one in enumerate(names):
         for c, other in enumerate(names):
-            pairs = zip(found.differences[one], found.differences[other])
+            pairs = zip(comparison.differences[one], comparison.differences[other])
             matrix[r, c] = 1 - sum(a != b for a, b in pairs) / max(n_items, 1)
     return matrix
 
@@ -685,10 +685,13 @@ def trust(run: Run) -> Panel | None:
 
 def _measured(block: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
     """Return the accuracy of all labels and of those of each class, as the answers measure it; empty without any."""
-    found = block.get("accuracy") or {}
-    if found.get("value") is None:
+    accuracy = block.get("accuracy") or {}
+    if accuracy.get("value") is None:
         return []
-    return [("all labels", found), *((visible(name, 60), one) for name, one in (found.get("classes") or {}).items())]
+    return [
+        ("all labels", accuracy),
+        *((visible(name, 60), one) for name, one in (accuracy.get("classes") or {}).items()),
+    ]
 
 
 def _accuracy_rows(measured: Sequence[tuple[str, Mapping[str, Any]]]) -> list[tuple[Any, ...]]:
@@ -710,13 +713,13 @@ def _accuracy_chart(
 
 def correlated_workers(run: Run) -> Panel | None:
     """Whether workers err together, and how many independent votes their votes are worth."""
-    found = _effective_votes(run)
-    known = [one for one in found if math.isfinite(one.correlation)]
-    if not known:
+    votes = _effective_votes(run)
+    measurable = [one for one in votes if math.isfinite(one.correlation)]
+    if not measurable:
         return None
-    one = known[0]
+    one = measurable[0]
     copying = _copying(run)
-    tables = [_votes_table(found)]
+    tables = [_votes_table(votes)]
     if copying:
         tables.append(Table("Workers flagged as copying", ("worker", "shares labels with"), *cut(copying, _MOST_ROWS)))
     name = "the workers" if one.group == ALL else one.group
@@ -725,8 +728,8 @@ def correlated_workers(run: Run) -> Panel | None:
     if one.effective_votes < 0.75 * one.votes and one.correlation_low > 0:
         text = f"Workers err together: {one.votes:.1f} votes {worth}"
         notices = (Notice("warning", text, None, "correlated-workers"),)
-    rows = [(g.group, [Dot(g.correlation, g.correlation_low, g.correlation_high)]) for g in known]
-    lows = [math.floor(g.correlation_low * 5) / 5 for g in known if math.isfinite(g.correlation_low)]
+    rows = [(g.group, [Dot(g.correlation, g.correlation_low, g.correlation_high)]) for g in measurable]
+    lows = [math.floor(g.correlation_low * 5) / 5 for g in measurable if math.isfinite(g.correlation_low)]
     return Panel(
         "correlated-workers",
         f"Nothing shows that {name} err together: {one.votes:.1f} votes on an item count in full."
@@ -780,7 +783,7 @@ def _copying(run: Run) -> tuple[tuple[str, str], ...]:
     return tuple((run.workers[w], ", ".join(run.workers[p] for p in run.cards.partners[w][:5])) for w in flagged)
 
 
-def _votes_table(found: list[EffectiveVotes]) -> Table:
+def _votes_table(votes: list[EffectiveVotes]) -> Table:
     """Return the table of all groups."""
     head = ("group", "workers", "votes per item", "correlation of errors", "95% interval")
     rows = (
@@ -793,7 +796,7 @@ def _votes_table(found: list[EffectiveVotes]) -> Table:
             g.effective_votes if math.isfinite(g.effective_votes) else None,
             interval(g.low, g.high, 1),
         )
-        for g in found
+        for g in votes
     )
     return Table("What the votes are worth", (*head, "effective votes", "95% interval "), tuple(rows))
 

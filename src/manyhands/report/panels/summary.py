@@ -111,28 +111,28 @@ def _row(run: Run, row: int, code: Codes, sure: np.ndarray[Any, Any]) -> tuple[A
 def _history(trained: Any) -> dict[str, list[float]]:
     """Return each quantity of the training history, NaN where it is not known."""
     history = [entry for entry in getattr(trained, "history_", None) or [] if isinstance(entry, dict)]
-    found = list(dict.fromkeys(name for entry in history for name in entry))
-    return {name: [float(entry.get(name, math.nan)) for entry in history] for name in found[:_MOST_CURVES]}
+    quantities = list(dict.fromkeys(name for entry in history for name in entry))
+    return {name: [float(entry.get(name, math.nan)) for entry in history] for name in quantities[:_MOST_CURVES]}
 
 
 def _history_table(trained: Any) -> tuple[Table, ...]:
     """Return the numbers behind the learning curves; nothing without a history."""
-    found = _history(trained)
-    if not found:
+    quantities = _history(trained)
+    if not quantities:
         return ()
-    steps = zip(*found.values())
+    steps = zip(*quantities.values())
     rows = [(str(at), *(v if math.isfinite(v) else None for v in row)) for at, row in enumerate(steps, 1)]
-    return (Table("Training, step by step", ("epoch or iteration", *found), *cut(rows, _MOST_STEPS)),)
+    return (Table("Training, step by step", ("epoch or iteration", *quantities), *cut(rows, _MOST_STEPS)),)
 
 
 def _curves(trained: Any) -> tuple[Picture, ...]:
     """Draw each quantity of the training history."""
     pictures = []
     for name, values in _history(trained).items():
-        known = [value for value in values if math.isfinite(value)]
-        if len(known) < 2 or min(known) == max(known):
+        finite = [value for value in values if math.isfinite(value)]
+        if len(finite) < 2 or min(finite) == max(finite):
             continue
-        pad = 0.05 * (max(known) - min(known))
+        pad = 0.05 * (max(finite) - min(finite))
         steps = [float(at) for at in range(1, len(values) + 1)]
         pictures.append(
             lines(
@@ -141,8 +141,8 @@ def _curves(trained: Any) -> tuple[Picture, ...]:
                 f"{name} during training",
                 x_title="epoch or iteration",
                 y_title=name,
-                low=min(known) - pad,
-                high=max(known) + pad,
+                low=min(finite) - pad,
+                high=max(finite) + pad,
                 marks=len(values) <= 40,
             )
         )
@@ -157,26 +157,26 @@ _MOST_ROWS = 60
 
 def provenance(run: Run) -> Panel | None:
     """Everything that is needed to repeat the run."""
-    known = run.provenance
-    if known is None:
+    origin = run.provenance
+    if origin is None:
         return None
     facts: list[tuple[str, Any]] = [
-        ("manyhands", known.version),
-        *known.platform.items(),
-        ("method", known.method),
+        ("manyhands", origin.version),
+        *origin.platform.items(),
+        ("method", origin.method),
         ("parameters", visible(", ".join(f"{k}={v!r}" for k, v in run.model.get_params().items()), 600)),
-        ("seed", None if known.seed is None else str(known.seed)),
+        ("seed", None if origin.seed is None else str(origin.seed)),
         ("iterations", None if run.model.n_iter_ is None else str(run.model.n_iter_)),
-        ("command", None if known.command is None else visible(known.command, 600)),
-        ("created", known.created),
+        ("command", None if origin.command is None else visible(origin.command, 600)),
+        ("created", origin.created),
     ]
-    facts += [(f"SHA-256 of {visible(name, 80)}", digest) for name, digest in known.files.items()]
+    facts += [(f"SHA-256 of {visible(name, 80)}", digest) for name, digest in origin.files.items()]
     rows, n_rows = cut([(name, value) for name, value in facts if value is not None], _MOST_ROWS)
     return Panel(
         "provenance",
-        f"Made by manyhands {known.version} with the method {known.method}.",
+        f"Made by manyhands {origin.version} with the method {origin.method}.",
         "What is needed to repeat this run. The paragraph below can be pasted into a paper.",
-        counted(len(known.files), "file") if known.files else "",
+        counted(len(origin.files), "file") if origin.files else "",
         (),
         (
             Table(
@@ -188,14 +188,14 @@ def provenance(run: Run) -> Panel | None:
             ),
         ),
         (_methods_paragraph(run),),
-        {"method": known.method, "version": known.version},
+        {"method": origin.method, "version": origin.version},
     )
 
 
 def _methods_paragraph(run: Run) -> str:
     """Return a paragraph for the methods section of a paper."""
-    a, known = run.annotations, run.provenance
-    assert known is not None
+    a, origin = run.annotations, run.provenance
+    assert origin is not None
     alpha = metrics.krippendorff_alpha(a, n_bootstrap=0)
     flagged = 0 if run.cards is None else sum(bool(set(f) & set(ACCUSATIONS)) for f in run.cards.alerts)
     sure = (run.confidence[run.open] >= 0.9).mean() if run.open.any() else math.nan
@@ -206,9 +206,9 @@ def _methods_paragraph(run: Run) -> str:
     ]
     if math.isfinite(alpha.value):
         sentences.append(f"Krippendorff's alpha (nominal) was {alpha.value:.2f}.")
-    seed = "" if known.seed is None else f", seed {known.seed}"
+    seed = "" if origin.seed is None else f", seed {origin.seed}"
     sentences.append(
-        f"Labels were inferred with {known.method} (manyhands {known.version}{seed})"
+        f"Labels were inferred with {origin.method} (manyhands {origin.version}{seed})"
         + (f"; {percent(float(sure))} of them had a posterior probability of at least 0.9." if run.open.any() else ".")
     )
     if flagged:
@@ -247,8 +247,10 @@ def summary(run: Run, panels: Sequence[Panel]) -> Panel:
         n = by_key["hard-items"].values["n"]
         parts.append(f"{counted(n, 'item')} {'needs' if n == 1 else 'need'} a look")
     alerts = by_key["workers"].values["alerts"] if "workers" in by_key else {}
-    found = [f"{counted(n, 'worker')} {accusation(alert, n)}" for alert in ACCUSATIONS if (n := alerts.get(alert))]
-    parts.append(joined(found) if found else "no worker is flagged")
+    accusations = [
+        f"{counted(n, 'worker')} {accusation(alert, n)}" for alert in ACCUSATIONS if (n := alerts.get(alert))
+    ]
+    parts.append(joined(accusations) if accusations else "no worker is flagged")
     sentences.append("; ".join(parts) + ".")
     checked = by_key["calibration"].values
     if checked["n"]:

@@ -92,17 +92,17 @@ def worker_map(run: Run) -> Panel | None:
 
 def without_flagged_sentence(run: Run) -> tuple[str, ...]:
     """Return what the labels would be without the flagged workers as a sentence, if it is known."""
-    found = run.without_flagged
-    if found is None:
+    refit = run.without_flagged
+    if refit is None:
         return ()
-    n, who = len(found.changed), f"Without the {counted(found.n_workers, 'flagged worker')}"
+    n, who = len(refit.changed), f"Without the {counted(refit.n_workers, 'flagged worker')}"
     share = (
-        f"{n:,} of {counted(found.n_items, 'item')} would have another label ({percent(n / max(found.n_items, 1), 1)})"
+        f"{n:,} of {counted(refit.n_items, 'item')} would have another label ({percent(n / max(refit.n_items, 1), 1)})"
     )
     share = share if n else "no item would have another label"
-    gone = sum(other is None for _, _, other in found.changed)
+    gone = sum(other is None for _, _, other in refit.changed)
     none = f", of which {gone:,} would have none at all" if gone else ""
-    return (f"{who}, who gave {counted(found.n_labels, 'label')}, {share}{none}.",)
+    return (f"{who}, who gave {counted(refit.n_labels, 'label')}, {share}{none}.",)
 
 
 def _notice_without(run: Run) -> tuple[Notice, ...]:
@@ -115,13 +115,13 @@ def _notice_without(run: Run) -> tuple[Notice, ...]:
 
 def _changed_labels(run: Run) -> tuple[Table, ...]:
     """Return the first items whose label would be another one without the flagged workers."""
-    found = run.without_flagged
-    if found is None or not found.changed:
+    refit = run.without_flagged
+    if refit is None or not refit.changed:
         return ()
-    rows = [tuple(None if cell is None else visible(cell, 80) for cell in row) for row in found.changed[:MOST_CHANGED]]
-    n_rows = len(found.changed) if len(found.changed) > MOST_CHANGED else None
+    rows = [tuple(None if cell is None else visible(cell, 80) for cell in row) for row in refit.changed[:MOST_CHANGED]]
+    n_rows = len(refit.changed) if len(refit.changed) > MOST_CHANGED else None
     title = "Items that would have another label without the flagged workers"
-    return (Table(title, ("item", "label", "label without them"), tuple(rows), n_rows, found.full),)
+    return (Table(title, ("item", "label", "label without them"), tuple(rows), n_rows, refit.full),)
 
 
 def _points(run: Run, cards: Scorecards, kinds: list[str], named: npt.NDArray[np.int64]) -> list[Point]:
@@ -340,10 +340,10 @@ def _drift(
     run: Run, mine: np.ndarray[tuple[int], np.dtype[np.int64]], when: np.ndarray[tuple[int], np.dtype[np.int64]]
 ) -> tuple[Picture, Table] | None:
     """Return the expected share of right labels in five equal parts in the order of time; None for few labels."""
-    known = np.flatnonzero(when >= 0)
-    if len(known) < _FEW:
+    dated_rows = np.flatnonzero(when >= 0)
+    if len(dated_rows) < _FEW:
         return None
-    order = known[np.argsort(when[known], kind="stable")]
+    order = dated_rows[np.argsort(when[dated_rows], kind="stable")]
     a = run.annotations
     right = run.model.posterior_[a.item[mine[order]], a.label[mine[order]]]
     parts = np.array_split(right, 5)
@@ -367,8 +367,8 @@ def _examples(run: Run, mine: np.ndarray[tuple[int], np.dtype[np.int64]], truth:
     """Return items of one true class to which the worker gave another, the surest first."""
     codes = {value: k for k, value in enumerate(run.annotations.classes.tolist())}
     items = run.annotations.item[mine]
-    found = items[(run.annotations.label[mine] == codes[label]) & (run.codes[items] == codes[truth])]
-    order = found[np.lexsort((found, -run.confidence[found]))]
+    rows = items[(run.annotations.label[mine] == codes[label]) & (run.codes[items] == codes[truth])]
+    order = rows[np.lexsort((rows, -run.confidence[rows]))]
     return [run.item_name(int(row)) for row in order[:_N_EXAMPLES]]
 
 
@@ -397,10 +397,10 @@ class _Group:
 
 def subgroups(run: Run) -> Panel | None:
     """Accuracy of the workers of each group, with a correction for many tests."""
-    found, n_alone = _members(run)
-    if run.cards is None or len(found) < 2:
+    members_of, n_alone = _members(run)
+    if run.cards is None or len(members_of) < 2:
         return None
-    groups = _compared(run, found)
+    groups = _compared(run, members_of)
     differs = benjamini_yekutieli([group.p for group in groups])
     apart = [group.name for group, is_apart in zip(groups, differs) if is_apart]
     title = "No group of workers differs from the others beyond chance."
@@ -451,22 +451,22 @@ def _members(run: Run) -> tuple[dict[str, Codes], int]:
     if given is None and run.reading is not None and run.reading.kinds:
         given = {worker: kind.family or kind.kind for worker, kind in run.reading.kinds.items()}
     has_labels = np.bincount(run.annotations.worker, minlength=run.annotations.n_workers) > 0
-    found: dict[str, list[int]] = {}
+    members_of: dict[str, list[int]] = {}
     for w, worker in enumerate(run.annotations.worker_ids.tolist()):
         if given and worker in given and has_labels[w]:
-            found.setdefault(visible(given[worker], 60), []).append(w)
-    kept = {name: np.array(codes, np.int64) for name, codes in sorted(found.items()) if len(codes) >= _FEWEST}
-    return kept, len(found) - len(kept)
+            members_of.setdefault(visible(given[worker], 60), []).append(w)
+    kept = {name: np.array(codes, np.int64) for name, codes in sorted(members_of.items()) if len(codes) >= _FEWEST}
+    return kept, len(members_of) - len(kept)
 
 
-def _compared(run: Run, found: dict[str, Codes]) -> list[_Group]:
+def _compared(run: Run, members_of: dict[str, Codes]) -> list[_Group]:
     """Compare each group with all others by the workers' shares of right labels."""
     a = run.annotations
     n_labels = np.bincount(a.worker, minlength=a.n_workers)
     rate = np.bincount(a.worker, run.model.posterior_[a.item, a.label], a.n_workers) / np.maximum(n_labels, 1)
     groups = []
-    for name, members in found.items():
-        others = np.concatenate([codes for other, codes in found.items() if other != name])
+    for name, members in members_of.items():
+        others = np.concatenate([codes for other, codes in members_of.items() if other != name])
         mean, half = _interval(rate[members])
         gap, p = _welch(rate[members], rate[others])
         ends = max(mean - half, 0.0), min(mean + half, 1.0)
