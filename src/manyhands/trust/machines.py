@@ -570,8 +570,9 @@ def effective_votes(
 ) -> list[EffectiveVotes]:
     """Compute how many independent votes the votes of each group of workers are worth.
 
-    Workers who copy one another, as the default method finds them, count as one vote. Without answers, errors that the compared workers share with the reference cannot be seen. The figure is then an
-    upper bound, in particular where the reference is the group itself.
+    Workers who copy one another, as the default method finds them, count as one vote. Without answers, errors that the
+    compared workers share with the reference cannot be seen. The figure is then an upper bound, in particular where the
+    reference is the group itself.
 
     Parameters
     ----------
