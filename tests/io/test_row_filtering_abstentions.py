@@ -61,7 +61,10 @@ def test_classes_that_look_like_abstentions_get_a_note():
     assert "'fine'" in named["class_like_abstention"] and "'spam'" not in named["class_like_abstention"]
     frame = pl.DataFrame({"item": item, "worker": worker, "label": functions.ravel().tolist()})
     votes = quiet(frame, abstain="-1").annotations
-    silent = pl.DataFrame({"item": item, "worker": worker, "label": marks}).filter(pl.col("label") != "fine")
+    three = (
+        np.array(["fine", "spam", "hate", "nude"])[np.where(functions < 0, 0, np.arange(6) % 3 + 1)].ravel().tolist()
+    )
+    silent = pl.DataFrame({"item": item, "worker": worker, "label": three}).filter(pl.col("label") != "fine")
     assert "class_like_abstention" not in quiet(silent).notes  # nobody uses two classes
     with pytest.warns(CrowdWarning, match="one_class_workers"):
         mh.PooledDawidSkene().fit(votes)
