@@ -194,6 +194,49 @@ def compare_settings(sets: list[tuple[mh.Annotations, np.ndarray]]) -> None:
         print(f"{gain.mean():6.2f} {np.quantile(gain, 0.05):5.1f} {gain.min():6.1f} {behind:>7}  {name}")
 
 
+def simulate_beside_classifiers(seed: int, n_classes: int, share: float) -> tuple[mh.Annotations, np.ndarray]:
+    """Functions of which a share are classifiers: they give several classes, to a part of the items."""
+    rng = np.random.default_rng([seed, n_classes, round(100 * share)])
+    n_items, n_functions = 1500, (8, 12, 20, 40)[seed % 4]
+    prior = rng.dirichlet(np.full(n_classes, 10.0))
+    truth = rng.choice(n_classes, n_items, p=prior)
+    own = np.concatenate([np.arange(n_classes), rng.integers(0, n_classes, n_functions - n_classes)])
+    is_classifier = rng.random(n_functions) < share
+    topics, votes = rng.standard_normal((n_items, 3)), np.full((n_items, n_functions), -1)
+    for j in range(n_functions):
+        coverage, precision = np.exp(rng.uniform(np.log(0.03), np.log(0.5))), rng.uniform(0.55, 0.92)
+        load = rng.uniform(0, 0.8)
+        latent = load * topics[:, rng.integers(3)] + np.sqrt(1 - load**2) * rng.standard_normal(n_items)
+        rate = np.full(n_classes, coverage * (1 - precision) / (1 - prior[own[j]]))
+        rate[own[j]] = min(coverage * precision / prior[own[j]], 0.95)
+        wrong = (truth + rng.integers(1, n_classes, n_items)) % n_classes
+        labels = np.where(rng.random(n_items) < precision, truth, wrong) if is_classifier[j] else own[j]
+        fires = ndtr(latent) < (coverage if is_classifier[j] else np.minimum(rate, 0.97)[truth])
+        votes[:, j] = np.where(fires, labels, -1)
+    covered = (votes >= 0).any(axis=1)
+    return mh.Annotations.from_matrix(votes[covered], classes=range(n_classes)), truth[covered]
+
+
+def compare_beside_classifiers(n_sets: int) -> None:
+    """Methods on sets with classifiers among the functions, by the share of classifiers."""
+    names = ("majority-vote", "mace", "dawid-skene", "firing-naive-bayes", mh.registry.DEFAULT)
+    print(
+        f"\n{'classes, classifiers':24}{'recognised':>11}"
+        + "".join(f"{name:>20}" for name in names)
+        + "  worst default"
+    )
+    for n_classes in (2, 5):
+        for share in (0.15, 0.3, 0.5, 0.75, 1.0):
+            sets = [simulate_beside_classifiers(seed, n_classes, share) for seed in range(n_sets)]
+            right = np.array(
+                [[share_right(fit(name, votes).posterior_, truth) for name in names] for votes, truth in sets]
+            )
+            found = np.mean([is_one_class_crowd(votes) for votes, _ in sets])
+            worst = 100 * (right[:, -1] - right[:, 0]).min()
+            row = "".join(f"{value:>20.3f}" for value in right.mean(axis=0))
+            print(f"{n_classes}, {share:<21.0%}{found:>11.2f}{row}{worst:>15.1f}")
+
+
 def count_recognised(sets: list[tuple[mh.Annotations, np.ndarray]]) -> None:
     """How often sets of functions and ordinary crowds with constant spammers are taken for sets of functions."""
     print(f"\nrecognised as one-class workers: {np.mean([is_one_class_crowd(votes) for votes, _ in sets]):.3f} of sets")
@@ -202,6 +245,8 @@ def count_recognised(sets: list[tuple[mh.Annotations, np.ndarray]]) -> None:
     for bad_share in (0.0, 0.1, 0.3, 0.5, 0.7):
         found = [is_one_class_crowd(_ordinary(rng, bad_share)) for _ in range(80)]
         print(f"  ordinary crowds with {bad_share:.0%} constant spammers: {np.mean(found):.3f}")
+        found = [is_one_class_crowd(_spammers_of_all_classes(rng, bad_share)) for _ in range(80)]
+        print(f"    spammers of each class, in batches and not: {np.mean(found):.3f}")
 
 
 def _ordinary(rng: np.random.Generator, bad_share: float) -> mh.Annotations:
@@ -212,6 +257,19 @@ def _ordinary(rng: np.random.Generator, bad_share: float) -> mh.Annotations:
     seed = int(rng.integers(1 << 30))
     crowd = make_crowd(*sizes, class_shares=shares, bad="constant", bad_share=bad_share, random_state=seed)
     return crowd.annotations
+
+
+def _spammers_of_all_classes(rng: np.random.Generator, bad_share: float) -> mh.Annotations:
+    """Honest workers and spammers who always give a class of their own; batches of ten items or single ones."""
+    n_classes, n_workers, n_items = (int(rng.choice(sizes)) for sizes in ((2, 3, 5), (8, 15, 30, 60), (60, 150, 400)))
+    per_item, batch = int(rng.choice((3, 5, 8))), int(rng.choice((1, 10)))
+    truth, accuracy = rng.integers(0, n_classes, n_items), np.clip(rng.normal(0.75, 0.12, n_workers), 0.3, 0.98)
+    wrong = (truth[:, None] + rng.integers(1, n_classes, (n_items, n_workers))) % n_classes
+    votes = np.where(rng.random(wrong.shape) < accuracy, truth[:, None], wrong)
+    is_bad = rng.random(n_workers) < bad_share
+    votes[:, is_bad] = rng.integers(0, n_classes, n_workers)[is_bad]
+    order = np.argsort(rng.random((-(-n_items // batch), n_workers)), axis=1)[np.arange(n_items) // batch]
+    return mh.Annotations.from_matrix(np.where(order < per_item, votes, -1), classes=range(n_classes))
 
 
 def check_precision(sets: list[tuple[mh.Annotations, np.ndarray]]) -> None:
@@ -265,6 +323,7 @@ def main() -> None:
     votes = sets[0][0]
     assert np.allclose(posterior_with(votes, Setting()), fit("firing-naive-bayes", votes).posterior_, atol=1e-6)
     compare_settings(sets)
+    compare_beside_classifiers(len(sets) // 10)
     count_recognised(sets)
     check_precision(sets)
     score_real_sets()

@@ -5,6 +5,7 @@ import pytest
 
 from manyhands import Annotations, FiringNaiveBayes, MajorityVote, PooledDawidSkene
 from manyhands.em.firing import SMOOTHING, VOTE_FLOOR, firings_of, fit_firing, is_one_class_crowd
+from manyhands.exceptions import CrowdWarning
 from manyhands.simulate import make_crowd
 from manyhands.testing.crowds import quietly
 
@@ -122,6 +123,41 @@ def test_constant_spammers_beside_workers_with_several_classes_are_an_ordinary_c
     label[:, 7:] = rng.integers(0, 2, (200, 1))
     assert not is_one_class_crowd(Annotations.from_matrix(label))
     assert is_one_class_crowd(Annotations.from_matrix(label[:, :8]))
+
+
+def functions_beside_classifiers(seed, are_spammers=False):
+    """Six functions of one class each, four classifiers that give either class to some items, and the truth."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, 2, 1000)
+    label = np.full((1000, 10), -1)
+    for w in range(6):
+        follows = np.full(1000, 0.3) if are_spammers else np.where(truth == w % 2, 0.5, 0.12)
+        label[rng.random(1000) < follows, w] = w % 2
+    for w in range(6, 10):
+        own = np.where(rng.random(1000) < 0.7, truth, 1 - truth)
+        label[:, w] = np.where(rng.random(1000) < 0.3, own, -1)
+    return Annotations.from_matrix(label), truth
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_functions_beside_classifiers_are_functions_and_spammers_are_not(seed):
+    """Two fifths of the labels are of workers with both classes: whether they agree with the functions decides."""
+    votes, truth = functions_beside_classifiers(seed)
+    assert is_one_class_crowd(votes)
+    assert not is_one_class_crowd(functions_beside_classifiers(seed, are_spammers=True)[0])
+    with pytest.warns(CrowdWarning, match="one_class_workers"):
+        model = PooledDawidSkene().fit(votes)
+    covered = votes.n_labels > 0
+    right, vote = (np.mean((fit.labels_ == truth)[covered]) for fit in (model, MajorityVote().fit(votes)))
+    assert right > vote
+
+
+@pytest.mark.parametrize(("workers", "found"), [([4, 7, 8, 9], False), ([0, 2, 4, 6, 7, 8, 9], True)])
+def test_functions_of_the_same_class_need_more_labels(workers, found):
+    """Where one class is frequent, honest workers may use it alone: a quarter of the labels is not enough, .4 is."""
+    votes, _ = functions_beside_classifiers(0)
+    kept = votes.keep(np.isin(votes.worker, workers))
+    assert 0.2 < np.mean(kept.worker < 6) < 0.5 and is_one_class_crowd(kept) == found
 
 
 def test_workers_with_few_labels_of_one_class_are_not_of_this_kind():

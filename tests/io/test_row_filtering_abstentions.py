@@ -46,7 +46,7 @@ def test_a_word_that_no_row_has_gets_a_note():
 
 
 def test_classes_that_look_like_abstentions_get_a_note():
-    """-1 is a grade, unless workers use one class each beside it."""
+    """By their name, or because workers use one class each beside them; a grade -1 is none."""
     assert "class_like_abstention" in quiet(table(["x", "Abstain", "y"] * 2)).notes
     rng = np.random.default_rng(0)
     own, shape = np.arange(6) % 2, (200, 6)
@@ -56,7 +56,15 @@ def test_classes_that_look_like_abstentions_get_a_note():
     for labels, found in ((functions, True), (grades, False)):
         frame = pl.DataFrame({"item": item, "worker": worker, "label": labels.ravel().tolist()})
         assert ("class_like_abstention" in quiet(frame).notes) == found
+    marks = np.array(["fine", "spam", "hate"])[functions + 1].ravel().tolist()
+    named = quiet(pl.DataFrame({"item": item, "worker": worker, "label": marks})).notes
+    assert "'fine'" in named["class_like_abstention"] and "'spam'" not in named["class_like_abstention"]
     frame = pl.DataFrame({"item": item, "worker": worker, "label": functions.ravel().tolist()})
     votes = quiet(frame, abstain="-1").annotations
+    three = (
+        np.array(["fine", "spam", "hate", "nude"])[np.where(functions < 0, 0, np.arange(6) % 3 + 1)].ravel().tolist()
+    )
+    silent = pl.DataFrame({"item": item, "worker": worker, "label": three}).filter(pl.col("label") != "fine")
+    assert "class_like_abstention" not in quiet(silent).notes  # nobody uses two classes
     with pytest.warns(CrowdWarning, match="one_class_workers"):
         mh.PooledDawidSkene().fit(votes)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from manyhands import Annotations
-from manyhands.scorecards import ACCUSATIONS, ALERTS
+from manyhands.scorecards import ACCUSATIONS, ALERTS, score_workers
 from manyhands.scorecards import alerts as module
 from manyhands.scorecards.accuracy import LeaveOneOut
 from manyhands.scorecards.alerts import score_columns, sum_scores
@@ -147,6 +147,15 @@ def test_few_labels_and_undecided():
     assert on_gold(labels[:19], truth[:19]).alerts == ("too-few-labels",)
     assert on_gold(labels, truth).alerts == ("undecided",)
     assert set(ALERTS) - set(ACCUSATIONS) == {"fast", "undecided", "too-few-labels"}
+
+
+def test_a_judge_in_both_orders_is_undecided_by_items():
+    """A judge who names the place is right once on each of 30 pairs: 15 of 30 items, not of their 60 verdicts."""
+    items, labels = np.repeat(np.arange(30), 2), np.tile([0, 1], 30)
+    votes = Annotations.from_triples(items, ["judge"] * 60, labels, duplicates="all")
+    card = score_workers(votes, np.full((30, 2), 0.5), gold=dict(zip(range(30), [0, 1] * 15)))[0]
+    assert card.alerts == ("undecided",) and card.n_labels == 60
+    assert card.reasons[0].startswith("right on about 15 of 30 items") and "chance agreement is 15" in card.reasons[0]
 
 
 def test_half_of_a_crowd_is_never_below_it():

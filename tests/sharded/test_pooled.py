@@ -160,6 +160,19 @@ def test_a_crowd_beyond_the_sample_is_fitted_on_all_labels(monkeypatch):
     assert on_shards(crowd.annotations, 8)[1].tobytes() == posterior.tobytes()
 
 
+def test_functions_beside_classifiers_are_recognised_on_shards():
+    """As in memory: a table of labels by class does not tell them from spammers, the sample of items does."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 2, 800)
+    rate = np.where(truth[:, None] == np.arange(10) % 2, 0.5, 0.12)
+    rate[:, 6:] = 0.3
+    label = np.where(
+        np.arange(10) < 6, np.arange(10) % 2, np.where(rng.random((800, 10)) < 0.7, truth[:, None], 1 - truth[:, None])
+    )
+    found, *_ = on_shards(Annotations.from_matrix(np.where(rng.random((800, 10)) < rate, label, -1)))
+    assert "one_class_workers" in found.notes
+
+
 def test_a_crowd_of_labelling_functions_gets_the_vote_and_a_note():
     """The firing model needs the labels in memory."""
     rng = np.random.default_rng(0)

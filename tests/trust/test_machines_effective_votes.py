@@ -100,6 +100,21 @@ def test_a_judge_that_is_copied_has_one_vote():
     assert str(machines).startswith("machines: 10 votes per item are worth 1 independent ones (95% interval 1 to 1")
 
 
+@pytest.mark.parametrize("n_copies", [1, 2])
+def test_copies_among_independent_workers_count_as_one(n_copies):
+    """What a copy takes from the crowd is their own vote: the figure is that of the crowd without them."""
+    rng = np.random.default_rng(n_copies)
+    rows, _, _ = panel(11, n_machines=0, n_people=10, person_error=0.25)
+    copied = [(i, f"copy{c}", k) for i, w, k in rows if w == "h0" for c in range(n_copies) if rng.random() < 0.97]
+    (alone,), (found,) = (mh.trust.effective_votes(votes(each), n_bootstrap=0) for each in (rows, rows + copied))
+    assert (alone.n_copying, found.n_copying) == (0, 1 + n_copies)
+    assert found.votes == pytest.approx(10 + 0.97 * n_copies, abs=0.1)
+    assert found.effective_votes == pytest.approx(alone.effective_votes, rel=0.02)
+    assert found.correlation == pytest.approx(alone.correlation, abs=0.01)
+    people, *_ = mh.trust.effective_votes(votes(rows + copied), {"one": ["h0", "copy0"]}, n_bootstrap=0)
+    assert people.n_copying == 2 and people.effective_votes == pytest.approx(1, abs=0.1)  # nobody else is in the group
+
+
 def test_the_reference_leaves_out_the_pair():
     """Scores of the reference without two labels are those of a crowd without them."""
     rows, _, _ = panel(5, n_items=30)
@@ -111,7 +126,7 @@ def test_the_reference_leaves_out_the_pair():
         item = crowd.item[a[at]]
         scores = reference.scores[item].copy()
         for place in (a[at], b[at]):
-            scores[crowd.label[place]] -= reference.weight[crowd.worker[place]]
+            scores[crowd.label[place]] -= reference.weight[place]
         posterior = np.exp(scores) / np.exp(scores).sum()
         assert label[at] == posterior.argmax() and wrong[at] == pytest.approx(1 - posterior.max())
 
@@ -170,11 +185,12 @@ def test_all_workers_together_are_not_worth_more_than_the_groups_added_up():
     rng = np.random.default_rng(0)
     truth = rng.integers(3, size=400)
     shared = np.where(rng.random(400) < 0.3, rng.integers(3, size=400), truth)  # what all machines say, mostly
-    rows = [(i, f"m{w}", shared[i] if rng.random() < 0.9 else rng.integers(3)) for i in range(400) for w in range(6)]
+    rows = [(i, f"m{w}", shared[i] if rng.random() < 0.7 else rng.integers(3)) for i in range(400) for w in range(6)]
     rows += [(i, f"h{w}", truth[i] if rng.random() < 0.8 else rng.integers(3)) for i in range(400) for w in range(4)]
     crowd = mh.Annotations.from_triples(*zip(*rows))
     groups = {"humans": [f"h{w}" for w in range(4)], "machines": [f"m{w}" for w in range(6)]}
     people, machines, together = mh.trust.effective_votes(crowd, groups, together=True, n_bootstrap=0)
     assert (together.group, together.votes, together.reference) == ("all workers", 10.0, "humans")
     assert together.effective_votes <= people.effective_votes + machines.effective_votes
-    assert together.effective_votes < mh.trust.effective_votes(crowd, n_bootstrap=0)[0].effective_votes
+    alone = mh.trust.effective_votes(crowd, n_bootstrap=0)[0]
+    assert together.n_copying == 0 and together.effective_votes < alone.effective_votes

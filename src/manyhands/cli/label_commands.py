@@ -443,10 +443,11 @@ def _sentence(row: dict[str, Any]) -> str:
     """Return what the votes of one group are worth."""
     if row["correlation"] is None:
         return f"{row['group']}: no two workers can be compared with a third, so the worth of their votes is unknown."
+    copying = f"; {row['n_copying']} workers copy one another and count as one vote" if row["n_copying"] else ""
     interval = "" if row["low"] is None else f" (95% interval {row['low']:.2f} to {row['high']:.2f})"
     return (
         f"{row['group']}: {row['votes']:.3g} votes per item are worth {row['effective_votes']:.2g} independent ones"
-        f"{interval}; errors against: {row['reference']}"
+        f"{interval}; errors against: {row['reference']}{copying}"
     )
 
 

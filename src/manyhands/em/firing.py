@@ -25,23 +25,33 @@ from manyhands.em.kernels import pack, vote_share, weighted_votes
 from manyhands.em.noise import safe_log
 
 # ----------------------------------------------------------------------------------------------------
-# Whether most labels come from workers who use one class only.
+# Whether labels come from workers who use one class only: most of them, or many beside workers with several classes.
 #
 # A worker of a crowd in which class c has the share s_c of all labels gives n labels of class c in a row with
 # probability s_c^n. Workers for whom this is rarer than `BY_CHANCE` use one class only. The two limits were chosen on
 # simulated crowds (`benchmarks/functions.py`): 97.7% of 299 sets of labelling functions are recognised, and in the
 # others one class has more than 88% of the labels. None of 400 ordinary crowds is, with 2 to 5 classes, some with a
 # class of 95%, and up to 70% constant spammers; where half of the workers are, at least a quarter of the labels come
-# from workers with several classes. Functions have none of these, unless a classifier is among them.
+# from workers with several classes.
+#
+# Among functions there may be classifiers, which give several classes and have many labels. Then one question tells
+# functions from constant spammers: do the others name c more often where a worker who uses c alone gives it? With
+# spammers this agreement is 0 beyond chance: none of 2,000 crowds with 15 to 70% of them is above both limits. With a
+# fifth of the labels from functions, Dawid-Skene often collapses to one class, and the firing model does not. Functions
+# of one class must have more labels: in a crowd with one frequent class, honest workers may use it alone.
 
 ONE_CLASS = "one-class"  # name of the worker type
 BY_CHANCE = 0.01  # probability that a worker uses one class only by chance
 MIN_ONE_CLASS_SHARE = 0.5  # of all labels, from workers who use one class only although they labelled enough
 MAX_SEVERAL_CLASSES_SHARE = 0.2  # of all labels, from workers who use several classes
+MIN_SHARE_BESIDE_OTHERS = 0.2  # of all labels, from workers who use one class only, where others use several
+MIN_SHARE_OF_ONE_CLASS = 0.3  # the same where all of them use the same class
+MIN_KAPPA = 0.05  # agreement of these with the others beyond chance
+MIN_DEVIATIONS = 4.0  # standard deviations of this agreement above 0
 
 
 def is_one_class_crowd(annotations: Annotations) -> bool:
-    """Whether most labels come from workers who use one class only although they labelled enough items.
+    """Whether workers use one class only although they labelled enough items: most of them, or many, and no spammers.
 
     Labels with weights are those of judges who spread them over the classes; they are never of this kind.
     """
@@ -49,22 +59,53 @@ def is_one_class_crowd(annotations: Annotations) -> bool:
         return False
     cell = annotations.worker * np.int64(annotations.n_classes) + annotations.label
     counts = np.bincount(cell, minlength=annotations.n_workers * annotations.n_classes)
-    return is_one_class_table(counts.reshape(annotations.n_workers, annotations.n_classes))
+    counts = counts.reshape(annotations.n_workers, annotations.n_classes)
+    return is_one_class_table(counts) or _has_functions_beside_others(annotations, counts)
 
 
 def is_one_class_table(counts: npt.NDArray[np.int64]) -> bool:
-    """The same from the number of labels of each worker for each class.
+    """Whether most labels are of this kind, from the number of labels of each worker for each class.
 
     Shapes: counts (n_workers, n_classes).
     """
-    n_labels, by_class, volume = int(counts.sum()), counts.sum(axis=0), counts.sum(axis=1)
+    n_labels, volume = int(counts.sum()), counts.sum(axis=1)
     uses = (counts > 0).sum(axis=1)
-    if np.count_nonzero(by_class) < 2 or volume[uses > 1].sum() > MAX_SEVERAL_CLASSES_SHARE * n_labels:
+    if volume[uses > 1].sum() > MAX_SEVERAL_CLASSES_SHARE * n_labels:
         return False  # nearly every crowd
-    log_share = elementary.log(np.maximum(by_class, 1) / n_labels)
-    own = counts.argmax(axis=1)
-    is_enough = (uses == 1) & (volume * log_share[own] < elementary.log(BY_CHANCE))
-    return len(np.unique(own[is_enough])) >= 2 and bool(volume[is_enough].sum() >= MIN_ONE_CLASS_SHARE * n_labels)
+    own = counts[_uses_one_class(counts)].sum(axis=0)
+    return np.count_nonzero(own) >= 2 and bool(own.sum() >= MIN_ONE_CLASS_SHARE * n_labels)
+
+
+def _uses_one_class(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Workers who use one class only although they labelled enough items.
+
+    Shapes: counts (n_workers, n_classes); returns (n_workers,).
+    """
+    log_share = elementary.log(np.maximum(counts.sum(axis=0), 1) / max(int(counts.sum()), 1))
+    is_enough = counts.sum(axis=1) * log_share[counts.argmax(axis=1)] < elementary.log(BY_CHANCE)
+    return np.asarray(((counts > 0).sum(axis=1) == 1) & is_enough)
+
+
+def _has_functions_beside_others(annotations: Annotations, counts: npt.NDArray[np.int64]) -> bool:
+    """Whether many labels are of workers who use one class each, and workers who use several agree with them.
+
+    Shapes: counts (n_workers, n_classes).
+    """
+    is_one, has_several = _uses_one_class(counts), (counts > 0).sum(axis=1) > 1
+    of_class = counts[is_one].sum(axis=0)
+    least = MIN_SHARE_BESIDE_OTHERS if np.count_nonzero(of_class) >= 2 else MIN_SHARE_OF_ONE_CLASS
+    if of_class.sum() < max(least * counts.sum(), 1) or not has_several.any():
+        return False
+    n_items, n_classes = annotations.n_items, annotations.n_classes
+    own, other = is_one[annotations.worker], has_several[annotations.worker]
+    usual = np.bincount(annotations.label[other], minlength=n_classes) / np.count_nonzero(other)
+    cell = annotations.item[other] * np.int64(n_classes) + annotations.label[other]
+    item, label = annotations.item[own], annotations.label[own]
+    same = np.bincount(cell, minlength=n_items * n_classes)[item * np.int64(n_classes) + label]
+    met, share = np.bincount(annotations.item[other], minlength=n_items)[item], usual[label]
+    beyond = float(same.sum() - (met * share).sum())
+    possible, variance = float((met * (1.0 - share)).sum()), float((met * share * (1.0 - share)).sum())
+    return beyond > MIN_KAPPA * possible and beyond > MIN_DEVIATIONS * variance**0.5
 
 
 def one_class_note(annotations: Annotations) -> str:

@@ -26,7 +26,7 @@ from manyhands._core.arrays import Array, Mask
 from manyhands._core.encoding import as_objects, encode
 from manyhands._core.patterns import places_of
 from manyhands.annotations import ROLES, Annotations, check_duplicates, keep_one
-from manyhands.em.firing import is_one_class_crowd
+from manyhands.em.firing import is_one_class_table
 from manyhands.exceptions import AnnotationError, ParameterError
 from manyhands.io import documents
 from manyhands.io.judgements import (
@@ -865,6 +865,8 @@ _FAILURES = re.compile(
 )
 _MOST_OFFERED = 5  # classes in the remedy of a note
 _MAX_PAIRS = 3  # of ids that look alike, in a note
+_FEWEST_CLASSES = 3  # an abstention and two classes: of two classes, either may be the one that means nothing
+_MOST_CELLS = 4_000_000  # workers times classes; a table of more would be in the way of large exports
 _MONTH = "jan|feb|m[aä]r|mrz|apr|may|mai|jun|jul|aug|sep|o[ck]t|nov|de[cz]"
 _DATE = re.compile(rf"\d{{1,2}}[.\- ]+({_MONTH})\.?|({_MONTH})[.\- ]+\d{{1,2}}", re.IGNORECASE)
 _FORMULA = re.compile(r"=\s*[A-Za-z$+(-].*[()$0-9]")
@@ -900,8 +902,9 @@ def notes_on_names(annotations: Annotations) -> dict[str, str]:
             f"{_kept_as_classes(dates[:3])}. A spreadsheet turns labels such as 1-2 into dates; if it did so here, "
             f"`label_map=` renames them."
         )
-    every = map(str, annotations.classes.tolist())
-    abstentions = [name for k, name in enumerate(every) if _may_mean_abstention(annotations, k, name)]
+    every = list(map(str, annotations.classes.tolist()))
+    by_use = _abstention_by_use(annotations)
+    abstentions = [name for k, name in enumerate(every) if k == by_use or name.strip().casefold() in _ABSTENTIONS]
     if abstentions:
         remedy = f"add {argument('abstain', *(name.strip() for name in abstentions))}"
         notes["class_like_abstention"] = (
@@ -940,14 +943,20 @@ def may_mean_missing(name: str) -> bool:
     return bool(is_answer or _FAILURES.match(text))
 
 
-def _may_mean_abstention(annotations: Annotations, k: int, name: str) -> bool:
-    """Whether a class may mean that the worker looked and gave no label.
+def _abstention_by_use(annotations: Annotations) -> int | None:
+    """Return the class beside which workers use one class each, whatever its name; None where there is none.
 
-    -1, the sign of libraries for labelling functions, is a grade elsewhere: it may only where workers use one class
-    each beside it.
+    It may mean that the worker looked and gave no label: -1 of labelling functions, "nothing" of moderators. In an
+    ordinary crowd it is a class, and workers use several others beside it.
     """
-    text = name.strip().casefold()
-    return text in _ABSTENTIONS or (text == "-1" and is_one_class_crowd(annotations.keep(annotations.label != k)))
+    n_workers, n_classes = annotations.n_workers, annotations.n_classes
+    if annotations.weight is not None or n_classes < _FEWEST_CLASSES or n_workers * n_classes > _MOST_CELLS:
+        return None
+    cell = annotations.worker.astype(np.int64) * n_classes + annotations.label
+    counts = np.bincount(cell, minlength=n_workers * n_classes).reshape(n_workers, n_classes)
+    usual = int((counts > 0).sum(axis=0).argmax())  # the class that most workers use
+    is_beside = not is_one_class_table(counts) and is_one_class_table(np.delete(counts, usual, axis=1))
+    return usual if is_beside else None
 
 
 def _as_number(name: str) -> Decimal | None:

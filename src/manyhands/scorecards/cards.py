@@ -417,11 +417,12 @@ def explain(
     partners = _explain_copying(flagged, annotations, enough, groups, copies)
     has_alert = np.array([bool(reasons) for reasons in flagged])
     n_labels = np.bincount(annotations.worker, minlength=annotations.n_workers)
+    n_items = loo.used.sum(axis=1)  # repeated labels of an item, as of a judge in both orders, are one
     for w in np.flatnonzero(~has_alert & ~informativeness.is_informative).tolist():
         if n_checked[w] < FEW_LABELS:
             flagged[w]["too-few-labels"] = _too_few(int(n_labels[w]), int(n_checked[w]))
         else:
-            flagged[w]["undecided"] = _undecided(informativeness, w, n_checked[w])
+            flagged[w]["undecided"] = _undecided(informativeness, w, n_items[w])
     return flagged, partners
 
 
@@ -482,8 +483,8 @@ def _typical(crowd: CrowdSkill, w: int) -> str:
     return f", a typical worker of this crowd is right on {crowd.typical_right[w]:.0f}" if crowd.is_known else ""
 
 
-def _undecided(tests: Informativeness, w: int, n_checked: float) -> str:
-    return f"{_right(tests, w, n_checked)}: neither random labelling nor a weak honest worker can be ruled out"
+def _undecided(tests: Informativeness, w: int, n_items: float) -> str:
+    return f"{_right(tests, w, n_items)}: neither random labelling nor a weak honest worker can be ruled out"
 
 
 def _explain_copying(

@@ -53,7 +53,7 @@ from manyhands.em.collusion import (
 from manyhands.em.confusion_em import ConfusionEM, ConfusionEMFit, fit_from_starts, labels_as_given
 from manyhands.em.copies import Copies, find_group_and_copies, no_copies
 from manyhands.em.e_step import posterior_given
-from manyhands.em.firing import is_one_class_table
+from manyhands.em.firing import is_one_class_crowd, is_one_class_table
 from manyhands.em.kernels import Packed, are_small_tables, check_table_size, rows_of, thread_count
 from manyhands.em.noise import safe_log
 from manyhands.em.priors import PRIOR_ACCURACY, EstimatedPrior
@@ -153,7 +153,7 @@ class _Crowd:
 
 
 ONE_CLASS_ON_SHARDS = (
-    "Most labels come from workers who use one class only: labelling functions, or people who mark what they see. The "
+    "Many labels come from workers who use one class only: labelling functions, or people who mark what they see. The "
     "model for them (firing-naive-bayes), in which silence counts, needs the labels in memory; on shards the result is "
     "the majority vote. Fit a part of the items in memory."
 )
@@ -170,7 +170,7 @@ def fit_pooled_on_shards(method: PooledDawidSkene, labels: ShardedLabels, log: P
     fitter: Fitter = partial(fit_pooled, prior_strength=method.prior_strength)
     fit, view = _fit_types(crowd, method, worker_volume)
     departure = _departure(crowd, fit, view, worker_volume)
-    use_one_class = is_one_class_table(crowd.by_label)
+    use_one_class = is_one_class_table(crowd.by_label) or is_one_class_crowd(sample.annotations)
     if departure.is_doubtful or use_one_class:
         fitter = fit_one_accuracy
         fit = _fit_one_accuracy(crowd, method)

@@ -23,6 +23,8 @@ import numpy.typing as npt
 from manyhands._core.arrays import Array
 from manyhands._core.spelling import did_you_mean
 from manyhands.annotations import Annotations
+from manyhands.em.collusion import counted_worker
+from manyhands.em.copies import Copies, find_group_and_copies, no_copies
 from manyhands.exceptions import AnnotationError, CrowdWarning, ParameterError
 from manyhands.metrics.vote_patterns import Bootstrap, Scale, on_scale
 from manyhands.validation import Constraint, Number, OneOf, check_annotations, check_known, check_parameters
@@ -411,7 +413,7 @@ class Reference:
 
     # (n_items, n_classes); logarithm of the posterior up to a constant: class prior, and the weight of each label
     scores: Array
-    weight: Array  # (n_workers,); weight of a label of each worker; 0 for workers that do not decide the reference
+    weight: Array  # (n_annotations,); weight of each label; 0 for those that do not decide the reference
     voted: Codes  # (n_items,); number of labels that decide it
 
     def of_pairs(self, annotations: Annotations, a: Codes, b: Codes) -> tuple[Codes, Array]:
@@ -425,7 +427,7 @@ class Reference:
             item = annotations.item[a[part]]
             scores, row, left = self.scores[item].copy(), np.arange(len(item)), self.voted[item].copy()
             for at in (a[part], b[part]):
-                weight = self.weight[annotations.worker[at]]
+                weight = self.weight[at]
                 scores[row, annotations.label[at]] -= weight
                 left -= weight != 0
             scores -= scores.max(axis=1, keepdims=True)
@@ -450,10 +452,9 @@ def fit_reference(annotations: Annotations, voters: npt.NDArray[np.bool_]) -> Re
         model: Any = OneCoin().fit(chosen)
     k = annotations.n_classes
     right = np.clip(model.accuracy_, 1e-3, 1 - 1e-3)
-    labelled = np.bincount(codes[1], minlength=annotations.n_workers) > 0
-    weight = np.where(labelled, np.log(right * max(k - 1, 1) / (1 - right)), 0.0)
+    weight = np.where(voters, np.log(right * max(k - 1, 1) / (1 - right))[annotations.worker], 0.0)
     scores = np.tile(np.log(np.maximum(model.class_prior_, 1e-12)), (annotations.n_items, 1))
-    np.add.at(scores, (codes[0], codes[2]), weight[codes[1]])
+    np.add.at(scores, (codes[0], codes[2]), weight[voters])
     return Reference(scores, weight, np.bincount(codes[0], minlength=annotations.n_items))
 
 
@@ -488,6 +489,9 @@ def label_pairs(annotations: Annotations, inside: npt.NDArray[np.bool_]) -> tupl
 # spread over the other K - 1 classes: a label with error rate p differs from the reference with probability (1 - q) p
 # + q (1 - p / (K - 1)), and two labels that are both wrong with probability c both differ from it with probability (1
 # - q) c + q (1 - (p + p' - c) / (K - 1)).
+#
+# Workers who copy one another (`em.copies`) count as one vote. Kish's formula has one r for all pairs; one pair of
+# copies among independent workers would take more than their second vote from the crowd, and decide the reference.
 
 ALL = "all workers"
 HUMANS = "humans"
@@ -526,6 +530,9 @@ class EffectiveVotes:
         What labels were compared with.
     n_pairs : int
         Pairs of labels that were compared.
+    n_copying : int, default=0
+        Workers of the group who copy one another. On each item one of them counts, in the effective votes and in the
+        correlation, unless the group consists of copies only.
     """
 
     group: str
@@ -540,6 +547,7 @@ class EffectiveVotes:
     high: float
     reference: str
     n_pairs: int
+    n_copying: int = 0
 
     def __str__(self) -> str:
         if np.isnan(self.correlation):
@@ -562,8 +570,9 @@ def effective_votes(
 ) -> list[EffectiveVotes]:
     """Compute how many independent votes the votes of each group of workers are worth.
 
-    Without answers, errors that the compared workers share with the reference cannot be seen. The figure is then an
-    upper bound, in particular where the reference is the group itself.
+    Workers who copy one another, as the default method finds them, count as one vote. Without answers, errors that the
+    compared workers share with the reference cannot be seen. The figure is then an upper bound, in particular where the
+    reference is the group itself.
 
     Parameters
     ----------
@@ -613,6 +622,20 @@ def effective_votes(
     annotations = check_annotations(annotations)
     bootstrap = Bootstrap(n_bootstrap, 0.95, random_state)
     bootstrap.check("effective_votes")
+    copies = find_group_and_copies(annotations)[1]
+    return _worth_of_groups(annotations, groups, reference, answers, together, bootstrap, copies)
+
+
+def _worth_of_groups(
+    annotations: Annotations,
+    groups: Mapping[str, Iterable[Any]] | None,
+    reference: str | None,
+    answers: Mapping[Any, Any] | None,
+    together: bool,
+    bootstrap: Bootstrap,
+    copies: Copies,
+) -> list[EffectiveVotes]:
+    """Return what `effective_votes` does, with these copies counted as one vote."""
     group_of, names = _numbered(annotations, groups)
     truth = None if answers is None else _known(annotations, answers)
     labelled = np.bincount(annotations.worker, minlength=annotations.n_workers) > 0
@@ -626,10 +649,26 @@ def effective_votes(
             decides, told = labelled, ALL
         elif decides[is_member].all():
             told = "the same group"
-        pairs = _compare(annotations, is_member, decides, truth)
         told = str(told) if truth is None else "known answers"
-        votes.append(_measure(annotations, name, is_member, pairs, told, bootstrap))
+        inside = is_member[annotations.worker]
+        counts = _counted(annotations, is_member, copies)
+        if len(np.unique(annotations.worker[counts])) < 2:  # copies of one worker: their errors say that it is one vote
+            counts = inside
+        pairs = _compare(annotations, counts, _counted(annotations, decides, copies), truth)
+        votes.append(_measure(annotations, name, inside, counts, pairs, told, bootstrap, _n_copying(is_member, copies)))
     return votes
+
+
+def _counted(annotations: Annotations, is_member: npt.NDArray[np.bool_], copies: Copies) -> npt.NDArray[np.bool_]:
+    """Return the labels of members, of copies among them one on each item; shape (n_annotations,)."""
+    group = np.where(is_member, copies.group, -1)
+    return is_member[annotations.worker] & (counted_worker(annotations, group, copies.rank) == annotations.worker)
+
+
+def _n_copying(is_member: npt.NDArray[np.bool_], copies: Copies) -> int:
+    """Return how many members copy another member."""
+    size = np.bincount(copies.group[is_member & copies.members])
+    return int(size[size > 1].sum())
 
 
 def _numbered(
@@ -675,17 +714,20 @@ class _Pairs:
 
 def _compare(
     annotations: Annotations,
-    is_member: npt.NDArray[np.bool_],
+    counts: npt.NDArray[np.bool_],
     decides: npt.NDArray[np.bool_],
     truth: npt.NDArray[np.int64] | None,
 ) -> _Pairs:
-    """Compare every two labels of a group on one item with the reference of the item."""
-    a, b = label_pairs(annotations, is_member[annotations.worker])
+    """Compare every two labels of a group on one item with the reference of the item.
+
+    Shapes: counts (n_annotations,); decides (n_annotations,).
+    """
+    a, b = label_pairs(annotations, counts)
     label: Codes
     if truth is not None:
         label, q = truth[annotations.item[a]], np.zeros(len(a))
     else:
-        label, q = fit_reference(annotations, decides[annotations.worker]).of_pairs(annotations, a, b)
+        label, q = fit_reference(annotations, decides).of_pairs(annotations, a, b)
     keep = (label >= 0) & (q <= _WORST)
     a, b, label, q = a[keep], b[keep], label[keep], q[keep]
     differs = ((annotations.label[a] != label).astype(float), (annotations.label[b] != label).astype(float))
@@ -695,14 +737,19 @@ def _compare(
 def _measure(
     annotations: Annotations,
     name: str,
-    is_member: npt.NDArray[np.bool_],
+    inside: npt.NDArray[np.bool_],
+    counts: npt.NDArray[np.bool_],
     pairs: _Pairs,
     reference: str,
     bootstrap: Bootstrap,
+    n_copying: int,
 ) -> EffectiveVotes:
-    """Measure one group."""
-    inside = is_member[annotations.worker]
-    size = np.bincount(annotations.item[inside], minlength=annotations.n_items)
+    """Measure one group.
+
+    Shapes: inside (n_annotations,); counts (n_annotations,).
+    """
+    given = np.bincount(annotations.item[inside], minlength=annotations.n_items)
+    size = np.bincount(annotations.item[counts], minlength=annotations.n_items)
     used = size > 0
     product, scale = (sums[used] for sums in _by_item(pairs, annotations))
 
@@ -720,7 +767,7 @@ def _measure(
         name,
         n_workers=len(np.unique(annotations.worker[inside])),
         n_items=len(count),
-        votes=float(size[used].mean()) if len(count) else 0.0,
+        votes=float(given[used].mean()) if len(count) else 0.0,
         correlation=r,
         correlation_low=float(low[0]),
         correlation_high=float(high[0]),
@@ -729,6 +776,7 @@ def _measure(
         high=float(high[1]),
         reference=reference,
         n_pairs=len(pairs.item),
+        n_copying=n_copying,
     )
 
 
@@ -815,7 +863,9 @@ def down_weight_families(
     members = {name: list(workers) for name, workers in families.items()}
     kept = annotations.keep(~_is_copy(annotations, members, reference)[annotations.worker])
     weight = np.ones(kept.n_annotations) if kept.weight is None else kept.weight.copy()
-    worth = effective_votes(kept.strongest_labels(), members, reference=reference, answers=answers, n_bootstrap=0)
+    # A near copy gets a weight like the others of its family, from the correlation of all of them.
+    everybody, no_intervals = no_copies(kept.n_workers), Bootstrap(0, 0.95, 0)
+    worth = _worth_of_groups(kept.strongest_labels(), members, reference, answers, False, no_intervals, everybody)
     code = {worker: at for at, worker in enumerate(kept.worker_ids.tolist())}
     for group in worth:
         if group.group == reference or group.n_workers < 2:
