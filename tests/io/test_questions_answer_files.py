@@ -5,7 +5,7 @@ import csv
 import pytest
 
 import manyhands as mh
-from manyhands.exceptions import AnnotationError
+from manyhands.exceptions import AnnotationError, CrowdWarning
 from manyhands.io.questions import (
     DRAWN,
     _join_choices,
@@ -241,3 +241,20 @@ def test_files_that_show_votes_as_older_ones_did_are_read(days, tmp_path):
     assert answers.kinds == {"random": 5} and answers.stratum == dict(questions.stratum)
     with pytest.raises(AnnotationError, match=r"drawn from another export.*do not say"):
         read_answers(path, friday)
+
+
+def test_items_that_an_option_leaves_out_are_no_vanished_items(days, tmp_path):
+    """The rest of a random sample is one of the other items; the note says how many answers are not used."""
+    monday, _, friday, truth = days
+    drawn = mh.trust.random_items(monday, n=40)
+    path = write_answers(tmp_path / "mon.csv", drawn, truth.get, safe=True)
+    out = [next(iter(drawn)), next(item for item in monday.item_ids.tolist() if item not in set(drawn))]
+    fewer = friday.without_items(out)
+    with pytest.raises(AnnotationError, match="not in this export"):
+        read_answers(path, fewer)
+    with pytest.warns(CrowdWarning, match=r"answers_left_out: 1 answer of mon.csv is about an item that `exclude_items`"):
+        answers = read_answers(path, fewer, left_out=frozenset(out))
+    assert len(answers) == 39 and out[0] not in answers.values
+    assert answers.drawings[0].items == set(monday.item_ids.tolist()) - set(out)
+    found = mh.trust.estimate_accuracy(mh.PooledDawidSkene().fit(fewer), answers)
+    assert (found.n_answers, found.n_covered, found.n_items) == (39, 118, 198)

@@ -6,6 +6,7 @@ import base64
 import json
 import math
 import re
+import warnings
 import zlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -15,7 +16,7 @@ from typing import Any
 import polars as pl
 
 from manyhands.annotations import Annotations
-from manyhands.exceptions import AnnotationError
+from manyhands.exceptions import AnnotationError, CrowdWarning
 from manyhands.io.documents import Table
 from manyhands.io.messages import counted, listed, normalise_name, shorten
 from manyhands.io.side_tables import column_of, open_table
@@ -155,11 +156,18 @@ _Row = tuple[Any, str, dict[str, str], int]  # item, answer as written, other ce
 
 
 def read_answers(
-    paths: str | Path | Sequence[str | Path], annotations: Annotations, renamed: Mapping[str, str] | None = None
+    paths: str | Path | Sequence[str | Path],
+    annotations: Annotations,
+    renamed: Mapping[str, str] | None = None,
+    left_out: Collection[str] = (),
 ) -> Answers:
-    """Read one or several files of answers; rows without an answer, or with "?", stay open questions."""
+    """Read one or several files of answers; rows without an answer, or with "?", stay open questions.
+
+    Items that the reader was told to leave out have not vanished: their answers are not used, and a random sample of
+    all items is one of the others.
+    """
     files = [paths] if isinstance(paths, str | Path) else list(paths)
-    answers = [_read_one(path, annotations, renamed or {}) for path in files]
+    answers = [_read_one(path, annotations, renamed or {}, left_out) for path in files]
     for path, parts in zip(files, answers):
         _refuse_contradiction(path, parts, [part for parts in answers for part in parts])
     every = combine_answers([part for parts in answers for part in parts])
@@ -183,23 +191,47 @@ def check_questions(path: str | Path, annotations: Annotations, renamed: Mapping
     _read_one(path, annotations, renamed or {})
 
 
-def _read_one(path: str | Path, annotations: Annotations, renamed: Mapping[str, str]) -> list[Answers]:
+def _read_one(
+    path: str | Path, annotations: Annotations, renamed: Mapping[str, str], left_out: Collection[str] = ()
+) -> list[Answers]:
     """Read one file: the answers of each drawing in it."""
     table = open_table(path, "answers")
     groups: dict[str, list[_Row]] = {}
+    n_unused = 0
     for row in _rows(table):
-        groups.setdefault(row[2].get("export", ""), []).append(row)
+        rows = groups.setdefault(row[2].get("export", ""), [])
+        rows.append(row)
+        n_unused += row[1] not in ("", NO_ANSWER) and _is_left_out(row[0], left_out)
+    if n_unused:
+        are = "is about an item" if n_unused == 1 else "are about items"
+        warnings.warn(
+            f"answers_left_out: {counted(n_unused, 'answer')} of {Path(path).name} {are} that `exclude_items` or "
+            f"`only_items` leaves out, and not used.",
+            CrowdWarning,
+            stacklevel=4,
+        )
     items = {str(item): item for item in annotations.item_ids.tolist()}
     parts = []
     for fingerprint, rows in groups.items():
         drawing = _drawing(path, fingerprint, rows, annotations, renamed)
+        is_part = drawing is not None and not drawing.items.isdisjoint(left_out)
         if drawing is not None:
+            drawing = replace(drawing, items=drawing.items.difference(left_out)) if is_part else drawing
             refuse_changed(drawing, annotations)
-        answers = _answers_of(table, rows, items, annotations, renamed)
+        answers = _answers_of(
+            table, [row for row in rows if not _is_left_out(row[0], left_out)], items, annotations, renamed
+        )
+        if is_part:  # the sizes of strata are those of all items
+            answers = replace(answers, stratum={}, sizes={}, n_items=None)
         drawings = () if drawing is None else (drawing,)
         parts.append(replace(answers, fingerprint=fingerprint or None, drawings=drawings))
     _refuse_contradiction(path, parts, parts)
     return parts
+
+
+def _is_left_out(name: Any, left_out: Collection[str]) -> bool:
+    """Whether the item of a row is one of those that are left out."""
+    return name in left_out or unguard(name) in left_out
 
 
 def _answers_of(

@@ -104,6 +104,8 @@ class Reading:
         column was named.
     left_out_workers : tuple of str, default=()
         Workers of the file whose labels do not count because the caller leaves them out.
+    left_out_items : frozenset of str, default=frozenset()
+        Items of the file that the caller leaves out.
     position_bias : dict of object to PositionBias, default={}
         Worker id -> how their verdicts depend on the order of presentation; empty unless the labels are pairwise
         verdicts with that order.
@@ -128,6 +130,7 @@ class Reading:
     working_time: dict[Any, npt.NDArray[np.float64]] = field(default_factory=dict)
     groups: dict[str, str] = field(default_factory=dict)
     left_out_workers: tuple[str, ...] = ()
+    left_out_items: frozenset[str] = frozenset()
     position_bias: dict[Any, PositionBias] = field(default_factory=dict)
 
 
@@ -807,6 +810,9 @@ def _make_reading(
     left_out: set[str] = set()
     if chosen.exclude_workers or chosen.only_workers:
         left_out = set(rows.values("worker").to_list()) - set(map(str, annotations.worker_ids.tolist()))
+    without: set[str] = set()
+    if chosen.exclude_items or chosen.only_items:
+        without = set(rows.values("item").to_list()) - set(map(str, annotations.item_ids.tolist()))
     return Reading(
         annotations,
         judgements.mapping,
@@ -825,6 +831,7 @@ def _make_reading(
         position_bias=kept.position_bias,
         kinds={rows.renamed.get("worker", {}).get(name, name): kind for name, kind in judgements.kinds.items()},
         left_out_workers=tuple(sorted(left_out)),
+        left_out_items=frozenset(without),
     )
 
 

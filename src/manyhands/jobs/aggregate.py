@@ -574,7 +574,8 @@ def aggregate(
             name, reading = default_for_verdicts(name, reading)
         check_outputs(kinds, files, reading)
         gold_of_items = collect_gold(reading, gold, use_gold)
-        answered = read_answers(answers, reading.annotations, reading.renamed.get("label")) if answers else None
+        renamed, left_out = reading.renamed.get("label"), reading.left_out_items
+        answered = read_answers(answers, reading.annotations, renamed, left_out) if answers else None
         key_file: dict[str, bytes] = {}
         if secret is None and (hidden or (report and worker_names is None)):
             secret, key_file = secret_of(worker_names or PSEUDONYMS, None if output is None else output.folder)

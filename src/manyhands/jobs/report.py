@@ -262,7 +262,8 @@ def report(
         require_workers(reading, "there are no workers that a report could show")
         reading, grouped = groups_of_workers(reading, groups, group_column)
         gold_of_items = collect_gold(reading, gold, use_gold)
-        answered = read_answers(answers, reading.annotations, reading.renamed.get("label")) if answers else None
+        renamed, left_out = reading.renamed.get("label"), reading.left_out_items
+        answered = read_answers(answers, reading.annotations, renamed, left_out) if answers else None
         evaluated = None if truth is None else _truth(truth, reading)
         model, tables, figures = fit_reading(
             reading, name, gold_of_items, answers=answered, compare=compare, random_state=random_state

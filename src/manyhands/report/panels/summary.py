@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -254,10 +254,7 @@ def summary(run: Run, panels: Sequence[Panel]) -> Panel:
     sentences.append("; ".join(parts) + ".")
     checked = by_key["calibration"].values
     if checked["n"]:
-        sentences.append(
-            f"On {counted(checked['n'], 'item')} of known class, {percent(checked['accuracy'], 1)} of the labels "
-            "are right."
-        )
+        sentences.append(_checked(run, checked))
     notices = sorted(
         (notice for panel in panels for notice in panel.notices), key=lambda one: SEVERITIES.index(one.severity)
     )
@@ -286,6 +283,17 @@ def summary(run: Run, panels: Sequence[Panel]) -> Panel:
         values=figures,
         notices=tuple(notices),
     )
+
+
+def _checked(run: Run, found: Mapping[str, Any]) -> str:
+    """Return the share of right labels: a count where the truth is known, else an estimate by the expert's answers."""
+    right = percent(found["accuracy"], 1)
+    estimate = (run.trust or {}).get("accuracy") or {}
+    if run.truth or estimate.get("value") is None:
+        return f"On {counted(found['n'], 'item')} of known class, {right} of the labels are right."
+    n, n_items = estimate["n_covered"], estimate["n_items"]
+    where = "the labels" if n == n_items else f"the labels of the {n:,} items that could be drawn"
+    return f"By {counted(estimate['n_answers'], 'answer')} of an expert, {right} of {where} are right."
 
 
 def learner_summary(model: Any, sure: Panel) -> Panel:
