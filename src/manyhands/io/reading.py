@@ -1008,7 +1008,7 @@ def _is_chosen(judgements: Judgements, name: str, option: str, choices: pl.Serie
 
 def _options(choices: pl.Series) -> list[str]:
     """Return all choices that occur, sorted."""
-    return sorted(choices.explode(empty_as_null=True).unique().drop_nulls().to_list())
+    return sorted(choices.explode().unique().drop_nulls().to_list())
 
 
 # ----------------------------------------------------------------------------------------------------
