@@ -9,11 +9,13 @@ import json
 import os
 import platform
 import re
+import shutil
 import sysconfig
 from pathlib import Path
 
 from setuptools import Extension, setup
 from setuptools.command.bdist_wheel import bdist_wheel
+from setuptools.command.build_ext import build_ext
 
 # No contraction into fused multiply-adds: every machine gives the same bits.
 # -fno-trapping-math lets the compiler turn selects into vector blends; it does not change values.
@@ -26,6 +28,20 @@ if wanted not in ("", "compiled", "pure"):
 # The stable interface of CPython is not that of PyPy, nor that of CPython without a global lock.
 has_stable_abi = platform.python_implementation() == "CPython" and not sysconfig.get_config_var("Py_GIL_DISABLED")
 is_compiled = wanted == "compiled" or (wanted == "" and has_stable_abi)
+
+
+class BuildExt(build_ext):
+    """On Windows clang-cl compiles: Microsoft's compiler has no vector types."""
+
+    def build_extensions(self) -> None:
+        """Replace the compiler and write its options in its way."""
+        clang = shutil.which("clang-cl")
+        if self.compiler.compiler_type == "msvc" and clang:
+            self.compiler.initialize()
+            self.compiler.cc = clang
+            for extension in self.extensions:
+                extension.extra_compile_args = [f"/clang:{option}" for option in gcc_like]
+        super().build_extensions()
 
 
 class BdistWheel(bdist_wheel):
@@ -79,7 +95,7 @@ def bill_of_materials(distribution) -> dict:
 
 
 setup(
-    cmdclass={"bdist_wheel": BdistWheel},
+    cmdclass={"bdist_wheel": BdistWheel, "build_ext": BuildExt},
     ext_modules=[
         Extension(
             f"manyhands.{name}",

@@ -128,7 +128,7 @@ def test_weights_of_samples_are_refused_by_the_score_of_a_pipeline(crowd):
 
 def test_wrong_requests_end_in_one_sentence():
     with pytest.raises(
-        ParameterError, match="fit of Raykar has no argument 'golt' that can be passed on. Did you mean"
+        ParameterError, match=r"fit of Raykar has no argument 'golt' that can be passed on\. Did you mean"
     ):
         Raykar().set_fit_request(golt=True)
     with (

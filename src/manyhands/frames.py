@@ -1,6 +1,7 @@
 """Data frames of callers: which library a frame belongs to, and frames of that library made from columns.
 
-narwhals knows the libraries; frames of polars and pandas are read without it. polars is imported inside functions: estimators and metrics are below `io`, and neither needs it before a frame appears.
+narwhals knows the libraries; frames of polars and pandas are read without it. Both are imported inside functions:
+estimators and metrics are below `io`, and neither needs them before a frame appears.
 """
 
 from __future__ import annotations

@@ -120,7 +120,7 @@ class ConfigRecord:
         """Return the record as an entry of ``summary.json``."""
         shown = {}
         for name, value in self.options.items():
-            several = isinstance(value, list | tuple)  # typer gave tuples before 0.27
+            several = isinstance(value, list | tuple)  # typer 0.26 gives tuples, 0.29 lists
             shown[name] = list(value) if several else value if isinstance(value, bool | int | float) else str(value)
         return {"file": self.file, "options": shown}
 
