@@ -9,8 +9,10 @@ ROOT = Path(__file__).parents[2]
 EPOCH = "1700000000"  # any fixed time: the clock of the files in a wheel
 
 
-def run(*command, **options):
-    """Run a command and return what it printed; a failure shows both of its streams."""
+def run(program, *arguments, **options):
+    """Run a program, of this environment if it is there, and return what it printed; a failure shows both streams."""
+    own = Path(sys.executable).with_name(str(program))
+    command = [own if own.is_file() else program, *arguments]
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True, **options)
     assert done.returncode == 0, (
         f"{command} ended with {done.returncode}:\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"

@@ -9,7 +9,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # tests/conftest.py needs manyhands, which is not installed here
 
-from wheels.building import ROOT, build, run  # noqa: E402
+from wheels.building import ROOT, build, run
 
 
 @pytest.fixture(scope="session")
