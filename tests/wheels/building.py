@@ -11,7 +11,7 @@ EPOCH = "1700000000"  # any fixed time: the clock of the files in a wheel
 
 def run(program, *arguments, **options):
     """Run a program, of this environment if it is there, and return what it printed; a failure shows both streams."""
-    own = Path(sys.executable).with_name(str(program))
+    own = Path(sys.executable).parent / program  # an absolute path stays as it is
     command = [own if own.is_file() else program, *arguments]
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True, **options)
     assert done.returncode == 0, (

@@ -232,6 +232,14 @@ class CrowdClassifier(FeatureMethod):
     _shares: Array  # (n_classes,) for `score`
     _noise_layer: Any = None  # a noise layer that depends on the features, for `score`
 
+    def __sklearn_tags__(self) -> Any:
+        """Return the tags of a method that predicts classes."""
+        from sklearn.utils import ClassifierTags
+
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags = ClassifierTags()
+        return tags
+
     def predict_proba(self, X: Any) -> Array:
         """Return class probabilities given the features alone.
 

@@ -65,6 +65,14 @@ class RepresentationLearner(FeatureMethod):
     labels: Any
     embedding_size: int
 
+    def __sklearn_tags__(self) -> Any:
+        """Return the tags of a method that transforms features; embeddings are float64 whatever X is."""
+        from sklearn.utils import TransformerTags
+
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags = TransformerTags()
+        return tags
+
     def transform(self, X: Any) -> Array:
         """Return the embedding of each row.
 
