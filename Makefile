@@ -5,6 +5,7 @@
 # make test-contracts  what is written for annotation tools, checked by their own validators, in an environment of its own
 # make test-browser  the report in a browser, in an environment of its own; installs Chromium where it may
 # make test-spark  Spark: the JVM (classic and Connect) and pysail, in environments of their own; installs Java where it may
+# make test-wheels  builds the wheels and runs the demo from them, in empty environments of every Python found
 # make test-slow   the tests of more than about three seconds
 # make mutants     inserts faults into the code, one at a time; the named tests must detect each
 # make test-processors  the numerical tests with the instruction sets of other processors (eight minutes)
@@ -23,6 +24,7 @@ CONTRACTS := .venv-contracts
 BROWSER := .venv-browser
 SPARK := .venv-spark
 SAIL := .venv-sail
+WHEELS := .venv-wheels
 PIP := -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 # Real crowd data for the tests that need it; without it they are skipped, and counted as skipped.
@@ -30,12 +32,12 @@ MANYHANDS_DATA ?= $(abspath $(wildcard ../shared/data))
 export MANYHANDS_DATA
 
 # Markers are explained in pyproject.toml; each has a target below.
-MARKED := slow or browser or spark or contracts
+MARKED := slow or browser or spark or contracts or wheels
 PYTEST = $(BIN)/python -m pytest -q -n auto --dist worksteal --durations=20
 # A target that hangs ends after this many minutes; without `timeout` (macOS) there is no limit.
 within = $(if $(shell command -v timeout),timeout --kill-after=10s $(1)m)
 
-.PHONY: demo test test-fast test-all test-slow test-contracts test-browser test-spark test-processors mutants lint bench bench-huge pages learners clean
+.PHONY: demo test test-fast test-all test-slow test-contracts test-browser test-spark test-wheels test-processors mutants lint bench bench-huge pages learners clean
 .DEFAULT_GOAL := test
 
 # The package alone, without torch and test tools: all that the demo needs.
@@ -62,7 +64,7 @@ test-fast: $(VENV)/ready
 test: $(VENV)/ready lint
 	$(call within,30) $(PYTEST) -m "not ($(MARKED))"
 
-test-all: test test-slow test-contracts test-browser test-spark mutants
+test-all: test test-slow test-contracts test-browser test-spark test-wheels mutants
 
 test-slow: $(VENV)/ready
 	$(call within,25) $(PYTEST) -m slow
@@ -76,6 +78,16 @@ $(CONTRACTS)/ready: pyproject.toml constraints.txt setup.py $(wildcard src/manyh
 test-contracts: $(CONTRACTS)/ready
 	$(call within,10) $(CONTRACTS)/bin/python -m pytest -q -p no:doctest -o addopts="-ra --strict-markers --import-mode=importlib" \
 		-W ignore -m contracts tests/contracts
+
+# What builds and inspects wheels; the wheels themselves are installed elsewhere, by uv, from its cache.
+$(WHEELS)/ready: pyproject.toml constraints.txt setup.py
+	test -x $(WHEELS)/bin/python || $(PYTHON) -m venv $(WHEELS)
+	$(WHEELS)/bin/python $(PIP) pytest build uv 'setuptools>=77.0.3' twine abi3audit 'cyclonedx-python-lib[json-validation]>=11'
+	touch $@
+
+test-wheels: $(WHEELS)/ready
+	$(call within,15) $(WHEELS)/bin/python -m pytest -q -p no:doctest -o addopts="-ra --strict-markers --import-mode=importlib" \
+		-W ignore -m wheels --durations=10 --confcutdir=tests/wheels tests/wheels
 
 $(BROWSER)/ready: pyproject.toml constraints.txt setup.py $(wildcard src/manyhands/_*.[ch])
 	test -x $(BROWSER)/bin/python || $(PYTHON) -m venv $(BROWSER)
@@ -147,4 +159,4 @@ learners: $(VENV)/ready
 	$(BIN)/python benchmarks/starts.py
 
 clean:
-	rm -rf $(VENV) $(BENCH) $(CONTRACTS) $(BROWSER) $(SPARK) $(SAIL) build demo src/*.egg-info src/manyhands/*.so
+	rm -rf $(VENV) $(BENCH) $(CONTRACTS) $(BROWSER) $(SPARK) $(SAIL) $(WHEELS) build demo src/*.egg-info src/manyhands/*.so

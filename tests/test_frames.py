@@ -6,6 +6,7 @@ import sys
 import warnings
 from pathlib import Path
 
+import narwhals as nw
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -34,7 +35,14 @@ class ArrowOnly:
         return self.table.__arrow_c_stream__(requested_schema)
 
 
-FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "lazy": pl.LazyFrame, "arrow": ArrowOnly}
+FRAMES = {
+    "pandas": pd.DataFrame,
+    "polars": pl.DataFrame,
+    "lazy": pl.LazyFrame,
+    "arrow": ArrowOnly,
+    "narwhals": lambda columns: nw.from_native(pd.DataFrame(columns)),
+    "narwhals, lazy": lambda columns: nw.from_native(pl.LazyFrame(columns)),
+}
 
 
 @pytest.fixture(params=FRAMES)

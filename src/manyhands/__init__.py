@@ -78,7 +78,7 @@ if TYPE_CHECKING:
     from manyhands.trust.guarantees import guarantee
     from manyhands.trust.sampling import contested
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {  # public name -> module
     "Annotations": "manyhands.annotations",

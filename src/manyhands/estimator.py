@@ -93,6 +93,9 @@ def with_nested_options(
     return values, rules
 
 
+REQUESTS = "_metadata_request"  # the attribute from which scikit-learn's `clone` copies requests for metadata
+
+
 class BaseEstimator:
     """Base of every aggregator, classifier and representation learner.
 
@@ -203,10 +206,91 @@ class BaseEstimator:
         return panels_of("model", self) if self._is_fitted() else unfitted_html(self)
 
     def __sklearn_tags__(self) -> Any:
-        """Return the tags that scikit-learn asks for before a search or a pipeline; it is loaded by then."""
-        from sklearn.utils import Tags, TargetTags
+        """Return the tags that scikit-learn asks for before a search or a pipeline; it is loaded by then.
 
-        return Tags(estimator_type=None, target_tags=TargetTags(required=False))
+        No method is called a classifier: searches would then stratify their folds by a target with one class per item,
+        which annotations are not, and a tuning of thresholds would compare predictions with them as if they were truth.
+        """
+        from sklearn.utils import InputTags, Tags, TargetTags
+
+        has_annotations = TargetTags(required=False, one_d_labels=False, two_d_labels=False)
+        return Tags(estimator_type=None, target_tags=has_annotations, input_tags=InputTags(two_d_array=False))
+
+    def get_metadata_routing(self) -> Any:
+        """Return which arguments of `fit` and `score` scikit-learn's pipelines and searches are asked to pass on.
+
+        Returns
+        -------
+        sklearn.utils.metadata_routing.MetadataRequest
+            What `set_fit_request` and `set_score_request` set; None for all other arguments.
+        """
+        from sklearn.utils.metadata_routing import MetadataRequest
+
+        own = vars(self).get(REQUESTS)
+        request = MetadataRequest(owner=type(self).__name__)
+        for method in ("fit", "score"):
+            chosen = {} if own is None else getattr(own, method).requests
+            for name in self._arguments(method):
+                getattr(request, method).add_request(param=name, alias=chosen.get(name))
+        # `Pipeline.score` passes `sample_weight=None` on and demands that its last step knows the name; a value other
+        # than None is still refused.
+        request.score.add_request(param="sample_weight", alias=None)
+        return request
+
+    def set_fit_request(self, **requests: bool | str | None) -> Self:
+        """Ask scikit-learn's pipelines and searches to pass arguments of their `fit` on to this `fit`.
+
+        Parameters
+        ----------
+        **requests : bool, str or None
+            By argument of `fit`, such as ``gold=True``: True passes it on, False does not, a text passes on the
+            argument of that name, and None makes it an error to give one.
+
+        Returns
+        -------
+        self
+        """
+        return self._set_requests("fit", requests)
+
+    def set_score_request(self, **requests: bool | str | None) -> Self:
+        """Ask scikit-learn's pipelines and searches to pass arguments on to this `score`.
+
+        Parameters
+        ----------
+        **requests : bool, str or None
+            By argument of `score`, such as ``ids=True``; the values are those of `set_fit_request`.
+
+        Returns
+        -------
+        self
+        """
+        return self._set_requests("score", requests)
+
+    def _set_requests(self, method: str, requests: Mapping[str, bool | str | None]) -> Self:
+        """Store requests for metadata as scikit-learn's own estimators do."""
+        import sklearn
+
+        if not sklearn.get_config()["enable_metadata_routing"]:
+            raise ParameterError(
+                f"set_{method}_request has no effect while scikit-learn passes no metadata on. Call "
+                f"sklearn.set_config(enable_metadata_routing=True) first."
+            )
+        found, known = self.get_metadata_routing(), self._arguments(method)
+        for name, alias in requests.items():
+            if name not in known:
+                raise ParameterError(
+                    f"{method} of {type(self).__name__} has no argument {name!r} that can be passed on."
+                    f"{_suggestion(name, known)}"
+                )
+            getattr(found, method).add_request(param=name, alias=alias)
+        setattr(self, REQUESTS, found)
+        return self
+
+    def _arguments(self, method: str) -> list[str]:
+        """The arguments of a method beside features and labels."""
+        function = getattr(type(self), method, None)
+        names = [] if function is None else list(inspect.signature(function).parameters)[1:]
+        return [name for name in names if name not in ("X", "annotations")]
 
     def check_parameters(self) -> None:
         """Raise a ParameterError unless every parameter is a value that it may have."""

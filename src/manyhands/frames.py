@@ -1,6 +1,7 @@
 """Data frames of callers: which library a frame belongs to, and frames of that library made from columns.
 
-polars is imported inside functions: estimators and metrics are below `io`, and neither needs it before a frame appears.
+narwhals knows the libraries; frames of polars and pandas are read without it. Both are imported inside functions:
+estimators and metrics are below `io`, and neither needs them before a frame appears.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from manyhands._core.spelling import suggest
-from manyhands.exceptions import MissingExtraError, ParameterError
+from manyhands.exceptions import AnnotationError, MissingExtraError, ParameterError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 _READ = ("manyhands.io.reading", "read_frame")
 
 LIBRARIES = ("pandas", "polars", "pyarrow")  # frames that results come back as
+_LIKE_PANDAS = ("modin", "cudf", "dask", "fireducks")  # libraries whose owners get results as pandas
 _MISSING = re.compile(r"not detected:\s*(.+)")
 
 
@@ -34,7 +36,43 @@ def is_frame(value: Any) -> bool:
 def library_of(frame: Any) -> str:
     """Return the library that results for the owner of a data frame should come from; "polars" for an unknown one."""
     names = [cls.__module__.partition(".")[0] for cls in type(frame).__mro__]
+    if names[0] in _LIKE_PANDAS:
+        return "pandas"
     return next((name for name in names if name in LIBRARIES), "polars")
+
+
+def as_known_frame(frame: Any) -> Any:
+    """Return a data frame of any library as one of polars, or of pandas where its library is like pandas.
+
+    A lazy frame is evaluated. A frame of Spark is not: it may be larger than this machine's memory.
+    """
+    import polars as pl
+
+    if isinstance(frame, pl.LazyFrame):
+        return frame.collect()
+    if isinstance(frame, pl.DataFrame) or type(frame).__module__.partition(".")[0] == "pandas":
+        return frame
+    import narwhals.stable.v2 as nw
+
+    try:
+        known = nw.from_native(frame)
+    except TypeError:  # not a library that narwhals knows
+        if hasattr(frame, "iloc"):  # a subclass of pandas' frames, or something that works like them
+            return frame
+        if hasattr(frame, "__arrow_c_stream__"):
+            return pl.DataFrame(frame)
+        raise AnnotationError(
+            f"A {type(frame).__name__} is not a data frame of a library that is known here, such as pandas, polars or "
+            f"pyarrow. Give one, or a path."
+        ) from None
+    if isinstance(known, nw.LazyFrame):
+        if known.implementation.is_spark_like():
+            raise AnnotationError(
+                "A data frame of Spark is not brought to one machine by itself. Use manyhands.spark, or give "
+                "frame.toPandas() where it fits in memory."
+            )
+        known = known.collect() if known.implementation.is_dask() else known.collect("polars")
+    return known.to_pandas() if known.implementation.is_pandas_like() else known.to_polars()
 
 
 def read_frame(frame: Any) -> Any:

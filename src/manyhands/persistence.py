@@ -33,7 +33,7 @@ from manyhands._core.system import read_limited, read_tensors
 from manyhands._core.writing import write_files
 from manyhands.annotations import Annotations
 from manyhands.em.ability import Abilities
-from manyhands.estimator import BaseEstimator, OptionGroup
+from manyhands.estimator import REQUESTS, BaseEstimator, OptionGroup
 from manyhands.exceptions import LimitError, MissingExtraError, ParameterError
 from manyhands.features import as_rows
 
@@ -398,7 +398,8 @@ def to_json(model: Any) -> tuple[dict[str, Any], Arrays]:
     ids = {name: values(getattr(annotations, name), name.removesuffix("_ids")) for name in _IDS}
     gold = [[plain(value, "gold item or class") for value in pair] for pair in model._gold.items()]
     parameters = parameters_to_json(model, arrays)
-    own = {n: v for n, v in vars(model).items() if n not in _FROM_ANNOTATIONS and n not in model._parameter_names()}
+    left_out = {*_FROM_ANNOTATIONS, *model._parameter_names(), REQUESTS}
+    own = {n: v for n, v in vars(model).items() if n not in left_out}
     results = {name: _as_tree(value, f"result/{name}", arrays) for name, value in own.items()}
     return {"parameters": parameters, "ids": ids, "gold": gold, "results": results}, arrays
 

@@ -103,7 +103,7 @@ def test_a_header_alone_is_a_table_without_rows(written):
     [
         (b'item,worker,label\n1,ann,"cat\n2,bob,dog\n', "after line 1"),
         (b"item,worker,label\n1,ann,cat\n2,bob,dog,more\n", "line 3: 4 cells where the header names 3"),
-        (b'item,worker,label\n1,ann,ca"t\n', "line 2: a double quote within a cell"),
+        (b'item,worker,label\n1,ann,ca"t\n2,bob,dog\n', "line 2: a double quote within a cell"),
     ],
 )
 def test_quotes_and_ragged_rows(written, content, said):

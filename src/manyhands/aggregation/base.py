@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
@@ -28,7 +28,7 @@ from manyhands.em.e_step import (
     wrong_on_gold,
 )
 from manyhands.em.noise import NoiseModel, safe_log
-from manyhands.em.priors import PRIOR_ACCURACY, ClassPrior, gold_codes
+from manyhands.em.priors import PRIOR_ACCURACY, ClassPrior, gold_by_item, gold_codes
 from manyhands.estimator import BaseEstimator
 from manyhands.exceptions import AnnotationError, CrowdWarning
 from manyhands.features import restore_rows
@@ -205,7 +205,13 @@ class Aggregator(BaseEstimator, ABC):
     _log_confusion: Array  # (n_workers + 1, n_classes, n_classes); the last worker is an unseen one
     _log_prior: Array
 
-    def fit(self, annotations: Annotations | Any, gold: Mapping[Any, Any] | None = None, *, verbose: int = 1) -> Self:
+    def fit(
+        self,
+        annotations: Annotations | Any,
+        gold: Mapping[Any, Any] | Sequence[Any] | None = None,
+        *,
+        verbose: int = 1,
+    ) -> Self:
         """Infer the truth of every item.
 
         The method runs on the items in the order of their sorted ids, so that the results of an item do not depend on
@@ -215,9 +221,9 @@ class Aggregator(BaseEstimator, ABC):
         ----------
         annotations : Annotations or data frame
             The crowd's labels. A frame is read as `manyhands.read_annotations` reads it.
-        gold : mapping, default=None
-            Known truth of some items, {item: class}. The posterior of a gold item is certain; the labels on it are used
-            to estimate the workers.
+        gold : mapping or sequence of shape (n_items,), default=None
+            Known truth of some items, {item: class}, or the class of each item, None where it is not known. The
+            posterior of a gold item is certain; the labels on it are used to estimate the workers.
         verbose : {0, 1}, default=1
             1 shows a progress bar in a terminal or notebook after two seconds, 0 does not.
 
@@ -234,6 +240,7 @@ class Aggregator(BaseEstimator, ABC):
         """
         self.check_parameters()
         annotations = self._checked(annotations)
+        gold = gold_by_item(gold, annotations.item_ids)
         in_order = annotations.with_sorted_items()
         codes = gold_codes(gold, in_order.item_ids, in_order.classes)
         with showing(verbose):
@@ -243,7 +250,11 @@ class Aggregator(BaseEstimator, ABC):
         return self
 
     def fit_predict(
-        self, annotations: Annotations | Any, gold: Mapping[Any, Any] | None = None, *, verbose: int = 1
+        self,
+        annotations: Annotations | Any,
+        gold: Mapping[Any, Any] | Sequence[Any] | None = None,
+        *,
+        verbose: int = 1,
     ) -> npt.NDArray[Any]:
         """Fit, then return the inferred class of every item.
 
@@ -251,8 +262,8 @@ class Aggregator(BaseEstimator, ABC):
         ----------
         annotations : Annotations or data frame
             The crowd's labels.
-        gold : mapping, default=None
-            Known truth of some items, {item: class}.
+        gold : mapping or sequence of shape (n_items,), default=None
+            Known truth of some items, as in `fit`.
         verbose : {0, 1}, default=1
             1 shows a progress bar in a terminal or notebook after two seconds, 0 does not.
 

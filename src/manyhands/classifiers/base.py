@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -99,7 +99,7 @@ class FeatureMethod(BaseEstimator, ABC):
         self,
         X: Any,
         annotations: Annotations | Any,
-        gold: Mapping[Any, Any] | None = None,
+        gold: Mapping[Any, Any] | Sequence[Any] | None = None,
         *,
         ids: Any = None,
         verbose: int = 1,
@@ -113,8 +113,9 @@ class FeatureMethod(BaseEstimator, ABC):
             anything else is item i of the annotations, which is the order of first appearance in the file.
         annotations : Annotations or data frame
             The crowd's labels; items without labels are allowed. A frame is read as `manyhands.read_annotations` does.
-        gold : mapping of item id to class, default=None
-            Known classes of some items. The labels on gold items count as all others do.
+        gold : mapping of item id to class or sequence of shape (n_items,), default=None
+            Known classes of some items, or the class of each item of the annotations, None where it is not known. The
+            labels on gold items count as all others do.
         ids : sequence of shape (n_rows,) or str, default=None
             Item id of each row of X, or the name of the column that has them. Rows that no item has are items without
             labels, and follow the others in `posterior_`; an item without a row is an error.
@@ -126,6 +127,14 @@ class FeatureMethod(BaseEstimator, ABC):
         self
         """
         return self._fit(check_training_data(self, X, annotations, gold, ids), verbose)
+
+    def __sklearn_tags__(self) -> Any:
+        """Return the tags of a method that learns from features: rows of any shape, also sparse, and annotations."""
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        inputs = tags.input_tags
+        inputs.two_d_array = inputs.three_d_array = inputs.sparse = True
+        return tags
 
     def _fit(self, data: TrainingData, verbose: int = 1) -> Self:
         """Learn from validated data.
@@ -222,6 +231,14 @@ class CrowdClassifier(FeatureMethod):
     _confusions: Array  # (n_workers + 1, n_classes, n_classes) for `score`; the last is that of an unseen worker
     _shares: Array  # (n_classes,) for `score`
     _noise_layer: Any = None  # a noise layer that depends on the features, for `score`
+
+    def __sklearn_tags__(self) -> Any:
+        """Return the tags of a method that predicts classes."""
+        from sklearn.utils import ClassifierTags
+
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags = ClassifierTags()
+        return tags
 
     def predict_proba(self, X: Any) -> Array:
         """Return class probabilities given the features alone.

@@ -17,7 +17,7 @@ from (Section 4.4, DL-CL+InG); the baselines of Section 4.4 are in `imputation`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -238,7 +238,7 @@ default="crowd-layer"
         self,
         X: Any,
         annotations: Annotations | Any,
-        gold: Mapping[Any, Any] | None = None,
+        gold: Mapping[Any, Any] | Sequence[Any] | None = None,
         worker_features: npt.ArrayLike | None = None,
         *,
         ids: Any = None,
@@ -252,8 +252,9 @@ default="crowd-layer"
             Features, matched with items as in `CrowdClassifier.fit`.
         annotations : Annotations or data frame
             The crowd's labels; items without labels are allowed. A frame is read as `manyhands.read_annotations` does.
-        gold : mapping of item id to class, default=None
-            Known classes of some items. The labels on gold items count as all others do.
+        gold : mapping of item id to class or sequence of shape (n_items,), default=None
+            Known classes of some items, or the class of each item of the annotations, None where it is not known. The
+            labels on gold items count as all others do.
         worker_features : array-like of shape (n_workers, n_worker_features), default=None
             Features of the workers in the order of `annotations.worker_ids`; None gives each worker a free code.
         ids : sequence of shape (n_rows,) or str, default=None

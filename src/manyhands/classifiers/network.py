@@ -29,7 +29,7 @@ from manyhands.aggregation.base import Aggregator
 from manyhands.annotations import Annotations
 from manyhands.em.e_step import Gold, posterior_given
 from manyhands.em.noise import safe_log
-from manyhands.em.priors import gold_codes
+from manyhands.em.priors import gold_by_item, gold_codes
 from manyhands.estimator import BaseEstimator
 from manyhands.exceptions import AlignmentError, CrowdWarning, ParameterError, TrainingError
 from manyhands.features import (
@@ -178,7 +178,11 @@ class FitResult:
 
 
 def check_training_data(
-    method: BaseEstimator, X: Any, annotations: Annotations, gold: Mapping[Any, Any] | None, ids: Any = None
+    method: BaseEstimator,
+    X: Any,
+    annotations: Annotations,
+    gold: Mapping[Any, Any] | Sequence[Any] | None,
+    ids: Any = None,
 ) -> TrainingData:
     """Validate the parameters of a method and the arguments of its `fit`, and sort the items by their ids.
 
@@ -186,6 +190,7 @@ def check_training_data(
     """
     method.check_parameters()
     annotations = check_annotations(annotations, who=type(method).__name__)
+    gold = gold_by_item(gold, annotations.item_ids)
     matched = match_rows(X, annotations, ids)
     names, rows = feature_names_of(matched.X), matched.rows()
     in_order = matched.annotations.with_sorted_items()

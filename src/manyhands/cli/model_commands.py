@@ -98,7 +98,7 @@ def _show_demo(run: DemoRun) -> None:
         f"Correct labels, by the ground truth of the simulation: {accuracy[summary['method']]:.1%} "
         f"({summary['method']}), {accuracy['majority-vote']:.1%} (majority-vote)."
     )
-    alerts = workers["alerts"].drop_nulls().str.split(";").explode(empty_as_null=True).value_counts(sort=True)
+    alerts = workers["alerts"].drop_nulls().str.split(";").explode().value_counts(sort=True)
     echo("Alerts of workers: " + ", ".join(f"{count} {alert}" for alert, count in alerts.iter_rows()) + ".")
     lowest = workers.filter(workers["alerts"].is_not_null()).sort("accuracy_high", "worker").head(_SHOWN)
     for worker, alert, reason in lowest.select("worker", "alerts", "reasons").iter_rows():

@@ -118,10 +118,10 @@ class ConfigRecord:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the record as an entry of ``summary.json``."""
-        shown = {
-            name: value if isinstance(value, bool | int | float | list) else str(value)
-            for name, value in self.options.items()
-        }
+        shown = {}
+        for name, value in self.options.items():
+            several = isinstance(value, list | tuple)  # typer 0.26 gives tuples, 0.29 lists
+            shown[name] = list(value) if several else value if isinstance(value, bool | int | float) else str(value)
         return {"file": self.file, "options": shown}
 
 

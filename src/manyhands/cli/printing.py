@@ -140,7 +140,7 @@ def show_alerts(workers: pl.DataFrame) -> None:
     from manyhands.io.messages import counted
     from manyhands.scorecards import ACCUSATIONS
 
-    alerts = workers["alerts"].drop_nulls().str.split(";").explode(empty_as_null=True).value_counts(sort=True)
+    alerts = workers["alerts"].drop_nulls().str.split(";").explode().value_counts(sort=True)
     if len(alerts):
         counts = ", ".join(f"{count} {alert}" for alert, count in alerts.iter_rows())
         echo(f"Alerts: {counts} (docs/scorecards.md defines them)")

@@ -85,6 +85,30 @@ def class_prior(prior: str | npt.ArrayLike, n_classes: int, smoothing: float) ->
     return FixedPrior(elementary.log(share / share.sum()))
 
 
+def gold_by_item(gold: Any, item_ids: npt.NDArray[Any]) -> Any:
+    """Gold as a mapping from items to classes, where it is a list or an array with one class, or None, per item.
+
+    scikit-learn cuts such lists into folds, which it cannot do with a mapping.
+
+    Shapes: item_ids (n_items,).
+    """
+    if not isinstance(gold, list | tuple | np.ndarray):
+        return gold
+    if len(gold) != len(item_ids):
+        raise AnnotationError(
+            f"Gold has {len(gold)} entries, but the annotations have {len(item_ids)} items. Give one class for each "
+            f"item, None where it is not known, or a mapping {{item: class}}."
+        )
+    values = gold.tolist() if isinstance(gold, np.ndarray) else gold
+    given = zip(item_ids.tolist(), values, strict=True)
+    return {item: value for item, value in given if value is not None and not is_nan(value)}
+
+
+def is_nan(value: Any) -> bool:
+    """Whether a value is a float that is not a number: how data frames write that something is missing."""
+    return isinstance(value, float) and value != value
+
+
 def gold_codes(
     gold: Mapping[Any, Any] | None, item_ids: npt.NDArray[Any], classes: npt.NDArray[Any]
 ) -> npt.NDArray[np.int32] | None:

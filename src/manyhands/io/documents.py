@@ -30,7 +30,7 @@ import polars as pl
 from manyhands._core.encoding import UNPAIRED_SURROGATE, unpaired_surrogate
 from manyhands._core.system import check_memory
 from manyhands.exceptions import AnnotationError, LimitError, ManyhandsError
-from manyhands.frames import is_frame
+from manyhands.frames import as_known_frame, is_frame
 from manyhands.io.messages import listed, shorten
 from manyhands.io.parquet_limits import read_parquet
 from manyhands.io.sources import MAX_BYTES, PARQUET, ZIP, Source, check_zip, open_path, open_zip, unpack_member
@@ -145,8 +145,9 @@ Document = Table | Records | Words | Folder
 def open_document(path: Any, encoding: str | None = None) -> Document:
     """Open a path, or take a data frame as the table that it is."""
     if is_frame(path):
-        frame, header = frame_as_text(path)
-        return Table(FRAME, frame, header, typed=_typed(path, frame))
+        known = as_known_frame(path)
+        frame, header = frame_as_text(known)
+        return Table(FRAME, frame, header, typed=_typed(known, frame))
     opened = open_path(path)
     return parse(opened, encoding) if isinstance(opened, Source) else Folder(str(path), opened)
 
@@ -605,23 +606,16 @@ def _column_number(letters: bytes) -> int:
 
 def frame_as_text(frame: Any) -> tuple[pl.DataFrame, list[str]]:
     """Return a data frame with every column as text."""
-    if isinstance(frame, pl.LazyFrame):
-        frame = frame.collect()
-    if not isinstance(frame, pl.DataFrame) and not hasattr(frame, "iloc") and hasattr(frame, "__arrow_c_stream__"):
-        frame = pl.DataFrame(frame)
+    frame = as_known_frame(frame)
     if isinstance(frame, pl.DataFrame):
         header = frame.columns
         columns = [_column_as_text(frame.to_series(at), header[at]) for at in range(frame.width)]
-    elif hasattr(frame, "iloc"):
+    else:
         header = [str(name) for name in frame.columns]
         invalid = unpaired_surrogate(header)
         if invalid is not None:
             raise AnnotationError(f"One column is called {invalid!r}, {UNPAIRED_SURROGATE}")
         columns = [_pandas_as_text(frame.iloc[:, at], header[at]) for at in range(len(header))]
-    else:
-        raise AnnotationError(
-            f"A {type(frame).__name__} is not a data frame of pandas, polars or pyarrow. Give one, or a path."
-        )
     return pl.DataFrame({str(at): column for at, column in enumerate(columns)}), header
 
 

@@ -318,7 +318,7 @@ def _to_numbers(column: pl.Series, taken: npt.NDArray[np.intp], source: str, rem
         lengths = column.list.len() if isinstance(column.dtype, pl.List) else column.arr.len()
         if lengths.n_unique() != 1 or lengths.null_count() or not lengths[0]:
             raise AnnotationError(f"{source}: the lists in column {shorten(column.name)!r} are not all of one length.")
-        parts = _to_numbers(column.explode(empty_as_null=False), np.repeat(taken, lengths[0]), source, remedy)
+        parts = _to_numbers(column.explode(), np.repeat(taken, lengths[0]), source, remedy)
         return parts.reshape(len(column), -1)
     trimmed = column.str.strip_chars() if column.dtype == pl.String else column
     try:

@@ -26,7 +26,7 @@ from manyhands._core.progress import report, showing
 from manyhands._core.writing import MANIFEST
 from manyhands.annotations import Annotations
 from manyhands.exceptions import AnnotationError, CrowdWarning, ParameterError, SeveralChoicesError
-from manyhands.frames import is_frame, library_of
+from manyhands.frames import as_known_frame, is_frame, library_of
 from manyhands.io.documents import Document, Folder, open_document, parse
 from manyhands.io.formats import read_document, recognises_folder
 from manyhands.io.formats.long import refuse_unused
@@ -176,8 +176,8 @@ def read_export(
     Parameters
     ----------
     path : str, Path, data frame, or list of these
-        A file, a folder, a zip or gzip file, ``"-"`` for standard input, or a data frame of pandas, polars or
-        pyarrow. Files in a list are batches of one job and are read as one.
+        A file, a folder, a zip or gzip file, ``"-"`` for standard input, or a data frame of pandas, polars,
+        pyarrow or another library that narwhals knows. Files in a list are batches of one job and are read as one.
     item : str, default=None
         Column or field with the item ids, where it does not have a usual name.
     worker : str, default=None
@@ -294,7 +294,8 @@ def read_export(
     read_options = ReadOptions(
         duplicates, missing, abstain, ids, types, label_map, merge_spellings, rare_classes, times, selection
     )
-    paths = path if isinstance(path, list | tuple) else [path]
+    given_paths = path if isinstance(path, list | tuple) else [path]
+    paths = [as_known_frame(part) if is_frame(part) else part for part in given_paths]  # lazy ones: evaluated once
     with showing(verbose):
         judgements, fields = _read_parts(paths, column_options, format, encoding, item_fields)
         own_types = _frame_types(paths, judgements)
@@ -307,7 +308,7 @@ def read_export(
         groups, notes = settle_groups(judgements.groups, group_column, reading.source, renamed)
         reading = replace(reading, groups=groups, notes=reading.notes | notes)
     if is_frame(paths[0]):
-        reading = replace(reading, annotations=reading.annotations.with_frame_library(library_of(paths[0])))
+        reading = replace(reading, annotations=reading.annotations.with_frame_library(library_of(given_paths[0])))
     for code_word, sentence in reading.notes.items():
         warnings.warn(f"{code_word}: {sentence}", CrowdWarning, stacklevel=2)
     return reading
@@ -351,8 +352,8 @@ def read_annotations(
     Parameters
     ----------
     path : str, Path, data frame, or list of these
-        A file, a folder, a zip or gzip file, ``"-"`` for standard input, or a data frame of pandas, polars or
-        pyarrow. Files in a list are batches of one job and are read as one.
+        A file, a folder, a zip or gzip file, ``"-"`` for standard input, or a data frame of pandas, polars,
+        pyarrow or another library that narwhals knows. Files in a list are batches of one job and are read as one.
     item : str, default=None
         Column or field with the item ids, where it does not have a usual name.
     worker : str, default=None
@@ -700,8 +701,6 @@ def _can_convert(values: pl.Series, convert: _Converter) -> bool:
 
 def _types_of(frame: Any, judgements: Judgements) -> dict[str, _Converter | None]:
     """Return the conversion of each role in one frame; None is text."""
-    frame = frame.collect() if isinstance(frame, pl.LazyFrame) else frame
-    frame = frame if isinstance(frame, pl.DataFrame) or hasattr(frame, "iloc") else pl.DataFrame(frame)
     names = list(frame.columns)
     place = {str(name): at for at, name in enumerate(names)}
     mapping = judgements.mapping
@@ -1015,7 +1014,7 @@ def _is_chosen(judgements: Judgements, name: str, option: str, choices: pl.Serie
 
 def _options(choices: pl.Series) -> list[str]:
     """Return all choices that occur, sorted."""
-    return sorted(choices.explode(empty_as_null=True).unique().drop_nulls().to_list())
+    return sorted(choices.explode().unique().drop_nulls().to_list())
 
 
 # ----------------------------------------------------------------------------------------------------

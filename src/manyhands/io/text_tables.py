@@ -49,11 +49,12 @@ def read_text_table(source: Source, again: Source | None = None) -> _TextTable:
         frame = pl.read_csv(source.read(), separator=separator, infer_schema=False, glob=False, skip_lines=skipped)
     except pl.exceptions.NoDataError:
         raise AnnotationError(f"{source.name} is empty. The first line must name the columns.") from None
-    except pl.exceptions.DuplicateError:
-        names = [name for name, count in Counter(header).items() if count > 1]
-        message = f"{source.name} has several columns called {listed(names)}. Rename all but one."
-        raise AnnotationError(message) from None
     except (pl.exceptions.PolarsError, UnicodeDecodeError) as error:
+        names = [name for name, count in Counter(header).items() if count > 1]
+        # polars renames a repeated column; where that name is taken too, polars 1 says nothing of repeated names
+        if names and (isinstance(error, pl.exceptions.DuplicateError) or f"{names[0]}_duplicated_0" in (header or [])):
+            message = f"{source.name} has several columns called {listed(names)}. Rename all but one."
+            raise AnnotationError(message) from None
         raise AnnotationError(_explain(source, separator, error)) from None
     names = header if header and len(header) == frame.width else frame.columns
     locate = _lines(again or source, separator, len(frame), line)

@@ -65,6 +65,14 @@ class RepresentationLearner(FeatureMethod):
     labels: Any
     embedding_size: int
 
+    def __sklearn_tags__(self) -> Any:
+        """Return the tags of a method that transforms features; embeddings are float64 whatever X is."""
+        from sklearn.utils import TransformerTags
+
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags = TransformerTags()
+        return tags
+
     def transform(self, X: Any) -> Array:
         """Return the embedding of each row.
 
@@ -84,7 +92,7 @@ class RepresentationLearner(FeatureMethod):
         self,
         X: Any,
         annotations: Annotations | Any,
-        gold: Mapping[Any, Any] | None = None,
+        gold: Mapping[Any, Any] | Sequence[Any] | None = None,
         *,
         ids: Any = None,
         verbose: int = 1,
@@ -97,8 +105,8 @@ class RepresentationLearner(FeatureMethod):
             Features, matched with items as in `fit`.
         annotations : Annotations or data frame
             The crowd's labels.
-        gold : mapping of item id to class, default=None
-            Known classes of some items.
+        gold : mapping of item id to class or sequence of shape (n_items,), default=None
+            Known classes of some items, or the class of each item of the annotations, None where it is not known.
         ids : sequence of shape (n_rows,) or str, default=None
             Item id of each row of X, or the name of the column that has them.
         verbose : {0, 1}, default=1

@@ -113,7 +113,7 @@ class _EmbeddingMethod(CrowdClassifier):
         self,
         X: Any,
         annotations: Annotations | Any,
-        gold: Mapping[Any, Any] | None = None,
+        gold: Mapping[Any, Any] | Sequence[Any] | None = None,
         *,
         ids: Any = None,
         verbose: int = 1,
@@ -126,8 +126,8 @@ class _EmbeddingMethod(CrowdClassifier):
             Features, matched with items as in `fit`.
         annotations : Annotations or data frame
             The crowd's labels.
-        gold : mapping of item id to class, default=None
-            Known classes of some items.
+        gold : mapping of item id to class or sequence of shape (n_items,), default=None
+            Known classes of some items, or the class of each item of the annotations, None where it is not known.
         ids : sequence of shape (n_rows,) or str, default=None
             Item id of each row of X, or the name of the column that has them.
         verbose : {0, 1}, default=1

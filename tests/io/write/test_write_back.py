@@ -1,5 +1,6 @@
 """What is written back is what tools take in, and what this package reads again."""
 
+import io
 import json
 from pathlib import Path
 
@@ -226,7 +227,7 @@ def test_parquet(table):
     assert frame["label"].to_list() == ["no", None] and frame["label_id"].to_list() == [1, None]
     assert frame["label_probs"].dtype == pl.List(pl.Float32)
     assert frame["label_probs"].to_list()[0] == pytest.approx([0.3, 0.7])
-    metadata = pl.read_parquet_metadata(written)
+    metadata = pl.read_parquet_metadata(io.BytesIO(written))
     features = json.loads(metadata["huggingface"])["info"]["features"]
     assert list(features) == frame.columns and json.loads(metadata["classes"]) == ["yes", "no"]
     assert features["label_id"] == {"names": ["yes", "no"], "_type": "ClassLabel"}

@@ -1,0 +1,39 @@
+"""The package with the lowest and with the newest versions of what it needs, and on several Pythons: `nox -s lowest`.
+
+`make test` uses the versions of constraints.txt; these sessions show that the ranges of pyproject.toml hold. torch is
+not among them: networks are tested with the version of constraints.txt. nox needs uv: `pip install nox uv`.
+"""
+
+import nox
+
+nox.options.default_venv_backend = "uv"
+nox.options.sessions = ["lowest", "newest"]
+PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
+# Tests of numbers, files and commands; what documents, types and the style of the source need is left to `make test`.
+NUMERICAL = ["aggregation", "em", "metrics", "scorecards", "sharded", "simulate", "trust", "_core"]
+FILES = ["io", "jobs", "cli", "report", "test_frames.py", "test_comparison.py", "test_persistence_aggregators.py"]
+UNMARKED = "not (slow or browser or spark or contracts or wheels)"
+
+
+def run_tests(session: nox.Session) -> None:
+    """Run the numerical tests and those of files, or what was named after ``--``."""
+    chosen = session.posargs or [f"tests/{name}" for name in (*NUMERICAL, *FILES)]
+    session.run("python", "-c", "import polars, numpy, sklearn; print(polars.__version__, numpy.__version__)")
+    session.run("manyhands", "demo", "-o", f"{session.create_tmp()}/demo", "--force", silent=True)
+    session.run("python", "-m", "pytest", "-q", "-n", "auto", "-p", "no:cacheprovider", "-m", UNMARKED, *chosen)
+
+
+@nox.session(python="3.11")
+def lowest(session: nox.Session) -> None:
+    """The lowest version of every requirement, on the lowest Python."""
+    lowest_of = [".[xlsx]", "pandas>=2.2.2", "pyarrow>=18"]
+    session.install("--resolution", "lowest-direct", *lowest_of)
+    session.install("pytest", "pytest-xdist", "hypothesis", "krippendorff")
+    run_tests(session)
+
+
+@nox.session(python=PYTHONS)
+def newest(session: nox.Session) -> None:
+    """The newest version of every requirement."""
+    session.install("--upgrade", ".[xlsx]", "pandas", "pyarrow", "pytest", "pytest-xdist", "hypothesis", "krippendorff")
+    run_tests(session)
