@@ -1,10 +1,9 @@
 """Measured values compared with published ones.
 
-A measured mean is *within* the published value if they differ by less than the margin: half the 95% interval of the
-difference by the t distribution, or two points if the paper gives no standard deviation. It is never within where the
-standard error exceeds two points, and neither above nor below where the interval includes the published value: such a
-value is *undecided*, since more noise must not look like more agreement. The number of runs behind a paper's deviation
-is rarely given; it is taken to be ours.
+A measured mean is *above* or *below* the published value if the 95% interval of the difference, by the t distribution,
+excludes 0 (and, if the paper gives no standard deviation, they differ by two points or more). Otherwise it is *within* if
+they differ by less than two points and the standard error does not exceed two points. All else is *undecided*: more noise
+must not look like more agreement. The number of runs behind a paper's deviation is rarely given; it is taken to be ours.
 
 References
 ----------
@@ -29,7 +28,7 @@ from manyhands.reproduce.tables import DataSet, Published, Row, Table, is_share
 
 WITHIN, ABOVE, BELOW, UNDECIDED = "within", "above", "below", "undecided"
 NOT_PUBLISHED, NOT_MEASURED = "not published", "not measured"
-_POINTS = 2.0  # margin if the paper gives no deviation, and the largest standard error of a value that is within
+_POINTS = 2.0  # largest difference, and largest standard error, of a value that is within
 _ROUNDING = 0.05  # points that are lost by rounding to one decimal
 
 
@@ -42,7 +41,7 @@ class Entry:
     metric: str  # name of the metric
     values: Mapping[int, float]  # seed -> measured value
     published: Published | None
-    margin: float | None  # largest difference from the published value that counts as within
+    margin: float | None  # a larger difference from the published value is above or below it
     verdict: str  # "within", "above", "below", "undecided", "not published" or "not measured"
     n_test: int = 0  # number of test items
     n_failed: int = 0  # number of seeds that failed
@@ -136,9 +135,9 @@ def unit(table: Table, metric: str) -> float:
 class Rule:
     """How a measured mean is compared with a published value, in the unit of both."""
 
-    margin: float  # largest difference that counts as within
-    interval: float  # half the 95% interval of the difference
-    is_precise: bool  # whether the standard error is at most two points
+    margin: float  # a larger difference is above or below
+    closest: float  # a smaller difference is within, if the standard error does not exceed it; two points
+    error: float  # standard error of the difference
 
     @classmethod
     def of(cls, table: Table, metric: str, values: Mapping[int, float], published: Published) -> Rule:
@@ -149,8 +148,8 @@ class Rule:
         own = stdev(values.values()) if n > 1 else theirs or 0.0
         error = math.sqrt((own**2 + (theirs or 0.0) ** 2) / n)
         interval = _t_quantile(n, own, theirs or 0.0) * error
-        margin = _POINTS * point if theirs is None else max(interval, _ROUNDING * point)
-        return cls(margin, interval, error <= _POINTS * point)
+        least = (_POINTS if theirs is None else _ROUNDING) * point
+        return cls(max(interval, least), _POINTS * point, error)
 
 
 def _t_quantile(n: int, own: float, theirs: float) -> float:
@@ -170,11 +169,9 @@ def verdict(values: Mapping[int, float], published: Published | None, rule: Rule
     if published is None or rule is None:
         return NOT_PUBLISHED
     difference = fmean(values.values()) - published.value
-    if abs(difference) < rule.margin:
-        return WITHIN if rule.is_precise else UNDECIDED
-    if abs(difference) < rule.interval:
-        return UNDECIDED
-    return ABOVE if difference > 0 else BELOW
+    if abs(difference) >= rule.margin:
+        return ABOVE if difference > 0 else BELOW
+    return WITHIN if abs(difference) < rule.closest and rule.error <= rule.closest else UNDECIDED
 
 
 # ----------------------------------------------------------------------------------------------------
