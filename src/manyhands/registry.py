@@ -102,6 +102,18 @@ _REPRESENTATIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "triplet": ("manyhands.representation.metric_learners:Triplet", {}),
 }
 
+# What the published methods expect of the features, by the experiments of their papers: "raw", as they are given, or
+# "standardised", with mean 0 and standard deviation 1. Methods that are not listed are fitted to standardised ones.
+_EXPECTED_FEATURES = {
+    "crowding": "standardised",  # of its sets, Music; activations of VGG-16 on LabelMe are taken as they are
+    "difficulty-em": "standardised",  # which it does itself
+    "difficulty-network": "standardised",
+    "fixed-difficulty-em": "standardised",  # which it does itself
+    "iced": "standardised",
+    "neucrowd": "standardised",
+    "self-crowd": "raw",  # activations of VGG-16; with its few steps and weight decay, scaling is part of the setting
+}
+
 _KINDS = {"aggregator": _AGGREGATORS, "classifier": _CLASSIFIERS, "representation": _REPRESENTATIONS}
 _METHODS = dict(sorted((_AGGREGATORS | _CLASSIFIERS | _REPRESENTATIONS).items()))
 
@@ -261,6 +273,28 @@ def summary(name: str) -> str:
     first = (ast.get_docstring(node) or "").partition("\n")[0]
     fixed = ", ".join(f"{parameter}={value!r}" for parameter, value in _entry(name)[1].items())
     return f"{first.removesuffix('.')} ({fixed})." if fixed else first
+
+
+def expected_features(name: str) -> str:
+    """Return what a method expects of the features, as the experiments of its paper had them.
+
+    Parameters
+    ----------
+    name : str
+        A name of the registry.
+
+    Returns
+    -------
+    {"raw", "standardised"}
+        Features as they are given, or with mean 0 and standard deviation 1 of the training items.
+
+    Examples
+    --------
+    >>> expected_features("self-crowd"), expected_features("iced"), expected_features("self-crowd-plus")
+    ('raw', 'standardised', 'standardised')
+    """
+    _place(name)
+    return _EXPECTED_FEATURES.get(name, "standardised")
 
 
 def create(name: str, **parameters: Any) -> Any:

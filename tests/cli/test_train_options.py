@@ -144,6 +144,18 @@ def test_features_are_standardised_by_default(job, capsys):
     assert json.loads(capsys.readouterr().out)["standardised"] is False
 
 
+def test_features_are_as_the_published_method_expects_them(job, capsys):
+    """Of self-crowd as they are; standardised where that is asked for, and where it is compared with other methods."""
+    few = ["-m", "self-crowd", "--set", "self-crowd.rounds=1", "--set", "self-crowd.max_epochs=1"]
+    for more, expected in [([], False), (["--standardise"], True), (["--no-standardise"], False)]:
+        assert train(*more, "--force", method=few) == 0
+        scale = "standardised" if expected else "not standardised"
+        assert f"3 features, {scale} (self-crowd expects features as they are)" in capsys.readouterr().err
+        assert (json.loads((job / "model" / "features.json").read_text())["scale"] is not None) is expected
+    assert train("--choose", "--force", "--json", method=[*few, "-m", "raykar"]) == 0
+    assert json.loads(capsys.readouterr().out)["standardised"] is True
+
+
 def test_parameters_of_a_wrapped_classifier(job, capsys):
     """`classifier__name`, with the types of the classifier that is named; others are refused with their names."""
     wrap = ["-m", "prior-adjusted", "--set", "classifier=two-stage", "--set", "prior=3,1"]

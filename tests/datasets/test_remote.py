@@ -32,6 +32,7 @@ CIFAR10H = {
     "0,1,1,cat,cat,3,3,1,-99999,cat.png,cat,1,1\n"
     "1,0,0,ship,deer,8,4,0,6798,cabin.png,cabin,4305,6244\n"
 }
+GISETTE = [b"550 0 495 \n0 991 0 \n0 0 7 \n", b"1\n-1\n-1\n", b"1 2 3 \n", b"-1\n"]
 
 
 def zipped(members):
@@ -80,6 +81,7 @@ def test_every_public_set_has_a_function(publish, site):
         "nist_trec_relevance": [zipped(TOLOKA)],
         "netease_crowd": [zipped(NETEASE)],
         "cifar10h": [zipped(CIFAR10H)],
+        "gisette": GISETTE,
         "usps": [bz2.compress(b"7 1:-1 256:1\n"), bz2.compress(b"10 1:1\n")],
     }
     assert sorted(contents) == fetch_names()
@@ -145,7 +147,7 @@ def test_a_whole_archive_with_the_wrong_things_in_it(publish):
 def test_names_folders_and_timeouts_that_make_no_sense(publish, tmp_path):
     with pytest.raises(ParameterError, match="no public data set called 'relevance'; the nearest is 'relevance"):
         fetch("relevance")
-    with pytest.raises(ParameterError, match=r"there are: relevance2, .*, cifar10h, usps\."):
+    with pytest.raises(ParameterError, match=r"there are: relevance2, .*, cifar10h, gisette, usps\."):
         fetch("qqqqqqqq")
     with pytest.raises(ParameterError, match="`timeout` of fetch"):
         fetch("usps", timeout=0)
@@ -189,3 +191,43 @@ def test_real_addresses_are_encrypted_and_every_file_has_a_checksum():
             assert remote.base.startswith("https://") and not remote.base.endswith("/")
             assert bool(remote.checksum) != bool(remote.checksum_file)
             assert remote.checksum is None or len(remote.checksum) in (32, 64)
+
+
+def test_gisette_has_two_classes_and_a_test_part(publish):
+    """Lines of numbers end in a blank; classes 1 and -1 become 1 and 0, since -1 is the unknown class."""
+    publish("gisette", *GISETTE)
+    data = datasets.fetch_gisette()
+    assert data.X.tolist() == [[550, 0, 495], [0, 991, 0], [0, 0, 7]] and data.y_true.tolist() == [1, 0, 0]
+    assert data.X_test.tolist() == [[1, 2, 3]] and data.y_test.tolist() == [0] and data.annotations is None
+
+
+@pytest.mark.parametrize(
+    ("at", "content", "sentence"),
+    [
+        (0, b"1 2 3\n4 5\n6 7 8\n", "does not have 3 whole numbers on every line"),
+        (0, b"1 2 3\n4 5 x\n6 7 8\n", "does not have 3 whole numbers on every line"),
+        (1, b"1\n-1\n", "does not have 1 or -1 for each of the 3 lines"),
+        (1, b"1\n-1\n0\n", "does not have 1 or -1 for each of the 3 lines"),
+        (2, b"1 2\n", "has rows of 3 numbers"),
+    ],
+)
+def test_a_damaged_gisette_is_refused(publish, at, content, sentence):
+    publish("gisette", *(content if k == at else part for k, part in enumerate(GISETTE)))
+    with pytest.raises(AnnotationError, match=sentence):
+        datasets.fetch_gisette()
+
+
+def test_the_crowd_of_iced_on_the_real_gisette(publish):
+    """All items of both parts are divided anew, ten of one class to one of the other, with a balanced test part."""
+    rng = np.random.default_rng(0)
+    y = np.repeat([1, -1], 70)
+    X = rng.integers(0, 999, (140, 4)) + 500 * (y[:, None] > 0)
+    rows = [" ".join(map(str, row)) + " " for row in X.tolist()]
+    parts = [(rows[::2], y[::2]), (rows[1::2], y[1::2])]
+    publish("gisette", *("\n".join(map(str, side)).encode() for part in parts for side in part))
+    data = datasets.make_iced_features("gisette", random_state=0, real=True)
+    large, small = np.bincount(data.y_true)
+    assert large == 56 and small == round(large / 10) and np.bincount(data.y_test).tolist() == [14, 14]
+    np.testing.assert_allclose(data.X.mean(axis=0), 0, atol=1e-5)
+    with pytest.raises(ParameterError, match="real is for gisette"):
+        datasets.make_iced_features("usps", real=True)

@@ -12,7 +12,7 @@ from manyhands.exceptions import ParameterError
 from manyhands.report.drawing import Box, Plot, Trace, figure
 from manyhands.reproduce import pages
 from manyhands.reproduce.cells import cells_of
-from manyhands.reproduce.plots import described, limits, pictures_of, to_svg
+from manyhands.reproduce.plots import _side_by_side, described, limits, pictures_of, to_svg
 from manyhands.reproduce.tables import Picture, Published
 from measuring import CROWD, FOLDED, LINEAR, SKENE, VOTE, made_up, small_table
 
@@ -255,3 +255,35 @@ def test_where_a_set_stands_on_the_axis():
     for strange in ("name", "nowhere"):
         with pytest.raises(ParameterError, match=f"drawn over '{strange}', which is no number"):
             replace(table, figure={"x": strange}).place(SETS[0], SKENE)
+
+
+def test_workers_are_numbered_points_of_sensitivity_and_specificity():
+    """Of the first seed, estimated and simulated: two workers with accuracies .6 and .7 in class 0, .7 and .8 in 1."""
+    table, shown = with_series([VOTE])
+    values = {"1000": [0.6, 0.7, 0.5, 0.8, 0.65, 0.75, 0.65, 0.75]}
+    shown = shown | {"series": [one | {"values": values} for one in shown["series"] if one["series"] == "expertise"]}
+    (panel,) = panels_of(table, shown, Picture("workers", series=("expertise",), panels="rows"))
+    estimated, simulated = panel.traces
+    assert points(estimated) == [(0.7, 0.6), (0.8, 0.5)] and estimated.names == ["1", "2"]
+    assert points(simulated) == [(0.75, 0.65), (0.75, 0.65)] and simulated.names == ["1, 2", ""]
+    assert (panel.x_title, panel.y_title) == ("sensitivity", "specificity") and panel.x == panel.y
+    assert ">1, 2</text>" in to_svg(table, shown, Picture("workers", series=("expertise",), panels="rows")).decode()
+
+
+def test_classes_have_no_lines_between_them_and_one_scale():
+    """Names of positions are categories; their intervals stand side by side."""
+    table, shown = with_series()
+    picture = Picture("series", series=("rounds.n",), at=0, ticks=("cat", "dog"), panels="rows")
+    panels = panels_of(table, shown, picture)
+    assert [panel.y for panel in panels] == [panels[0].y] * 2
+    assert all(trace.line is None and not trace.is_band for panel in panels for trace in panel.traces)
+
+
+def test_intervals_at_one_position_stand_side_by_side():
+    """Over less than a third of the distance between two positions, in the order of the rows."""
+    first = Trace("a", [0.0, 1.0], [1, 2], 0, [0, 1], [2, 3], line="")
+    second = Trace("b", [0.0, 1.0], [1, 2], 1, [0, 1], [2, 3], line="")
+    level = Trace("c", [-math.inf, math.inf], [1, 1], 2, mark="", line="dashed")
+    moved = _side_by_side([first, second, level])
+    assert moved[0].x == pytest.approx([-0.15, 0.85]) and moved[1].x == pytest.approx([0.15, 1.15])
+    assert moved[2] == level and _side_by_side([first, level]) == [first, level]

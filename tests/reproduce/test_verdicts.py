@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from scipy.stats import ttest_rel
+from scipy.stats import t, ttest_ind_from_stats, ttest_rel
 
 from manyhands.reproduce.cells import cells_of
 from manyhands.reproduce.tables import Published, Row
@@ -22,7 +22,10 @@ def entry_of(row, values, **others):
 @pytest.mark.parametrize(
     ("values", "verdict"),
     [
-        ([0.911, 0.927], "within"),  # 1.9 above 90
+        ([0.911, 0.927], "within"),  # 1.9 above 90, with a standard error of 0.8
+        ([0.85, 0.95], "undecided"),  # at 90, with a standard error of 5
+        ([0.92, 0.96, 0.94, 0.90, 0.97], "above"),  # 3.8, the interval is 3.6
+        ([0.91, 0.97, 0.94, 0.89, 0.98], "undecided"),  # 3.8, the interval is 4.8, the standard error 1.7
         ([0.921, 0.921], "above"),
         ([0.879, 0.879], "below"),
         ([0.882], "within"),
@@ -32,7 +35,7 @@ def entry_of(row, values, **others):
 def test_two_points_where_the_paper_gives_no_deviation(values, verdict):
     """Closer than two points is within."""
     found = entry_of(VOTE, values)
-    assert found.verdict == verdict and found.margin == 2 and found.n == len(values)
+    assert found.verdict == verdict and found.margin >= 2 and found.n == len(values)
 
 
 def test_two_points_are_a_fiftieth_where_figures_are_shares():
@@ -54,15 +57,28 @@ def test_two_points_of_a_count_are_a_fiftieth_of_it():
     assert found == {2039.0: "within", 2041.0: "above"}
 
 
-def test_two_standard_errors_of_the_difference():
-    """The paper's deviation is taken to be over as many runs as ours."""
+def test_the_interval_of_the_difference_is_by_the_t_distribution():
+    """The paper's deviation is taken to be over as many runs as ours; the interval is Welch's."""
     found = entry_of(SKENE, [0.96, 0.97, 0.98, 0.99])
     assert found.mean == pytest.approx(97.5) and found.deviation == pytest.approx(math.sqrt(5 / 3))
-    assert found.margin == pytest.approx(2 * math.sqrt((5 / 3 + 1) / 4))
+    freedom = 3 * (5 / 3 + 1) ** 2 / ((5 / 3) ** 2 + 1)
+    assert found.margin == pytest.approx(t.ppf(0.975, freedom) * math.sqrt((5 / 3 + 1) / 4))
     assert found.verdict == "above" and found.difference == pytest.approx(2.5)
+    published = ttest_ind_from_stats(97.5, math.sqrt(5 / 3), 4, 95.0, 1.0, 4, equal_var=False)
+    assert published.pvalue < 0.05
     assert entry_of(SKENE, [0.96, 0.95, 0.97, 0.96]).verdict == "within"
-    alone = entry_of(SKENE, [0.97])
-    assert alone.margin == pytest.approx(2 * math.sqrt(2)) and alone.deviation is None and alone.verdict == "within"
+    alone = entry_of(SKENE, [0.965])
+    assert alone.margin == pytest.approx(1.96 * math.sqrt(2), rel=1e-4) and alone.deviation is None
+    assert alone.verdict == "within" and entry_of(SKENE, [0.975]).verdict == "undecided"
+
+
+def test_noise_is_never_agreement():
+    """A standard error above two points is undecided, and so is a wide interval around a value that is far away."""
+    noisy = entry_of(SKENE, [0.99, 0.85, 0.97, 0.99])
+    assert abs(noisy.difference) < 0.5 and noisy.verdict == "undecided"
+    far = entry_of(SKENE, [0.99, 0.98, 0.93, 0.99])
+    assert far.margin > far.difference > 2 and far.verdict == "undecided"
+    assert entry_of(SKENE, [0.95, 0.92, 0.97, 0.96]).verdict == "within"
 
 
 def test_what_rounding_hides_is_within():

@@ -219,7 +219,7 @@ class GeneratorTraining(OptionGroup):
     sees_items: bool = True
     sees_workers: bool = True
     epochs: int = 50  # as in the authors' code
-    learning_rate: float = 3e-3  # ten times 3e-4, the largest of the paper's grid, as in its code
+    learning_rate: float = 3e-3  # outside the paper's grid: ten times its largest value, 3e-4, as in the code
 
     _constraints: ClassVar[dict[str, Constraint]] = {
         "sees_items": Boolean(),
@@ -668,7 +668,7 @@ class Adversarial(OptionGroup):
     two_step: bool = True
     pairs_per_label: int | None = None
     inner_steps: int = 5  # Section 4.1: 5 times in each epoch; in each mini-batch as in the authors' code
-    learning_rate: float = 6e-5  # a fifth of 3e-4, the largest of the paper's grid, as in its code
+    learning_rate: float = 6e-5  # outside the paper's grid: a fifth of its largest value, 3e-4, as in the code
 
     _constraints: ClassVar[dict[str, Constraint]] = {
         "epochs": Number(whole=True, least=0),

@@ -336,8 +336,12 @@ _Text = Annotated[
     list[str] | None,
     input_option(metavar="COLUMN", help="Text column of the features, encoded as TF-IDF; may be repeated."),
 ]
-_NoStandardise = Annotated[
-    bool, method_option("--no-standardise", help="Do not scale features to mean 0 and standard deviation 1.")
+_Standardise = Annotated[
+    bool | None,
+    method_option(
+        "--standardise/--no-standardise",
+        help="Scale features to mean 0 and standard deviation 1, or not; by default what the method expects.",
+    ),
 ]
 
 
@@ -352,7 +356,7 @@ def train(
     choose: _Choose = False,
     column: _Columns = None,
     text: _Text = None,
-    no_standardise: _NoStandardise = False,
+    standardise: _Standardise = None,
     id_column: IdColumn = None,
     feature_ids: FeatureIds = None,
     rows_in_order: RowsInOrder = False,
@@ -388,7 +392,7 @@ def train(
             methods=methods,
             columns=column or (),
             text=text or (),
-            standardise=not no_standardise,
+            standardise=standardise,
             gold=gold,
             use_gold=use_gold,
             device=device,
@@ -431,13 +435,21 @@ def _show_training(summary: dict[str, Any], out: Path) -> None:
     if sentence:
         echo(sentence)
     shape = " x ".join(map(str, summary["n_features"]))
-    scale = "standardised" if summary["standardised"] else "not standardised"
+    scale = _describe_scale(summary)
     alone = summary["n_gold_without_labels"]
     by_gold = f" ({alone} of them with gold and no label)" if alone else ""
     items = f"{counted(summary['n_items_trained'], 'item')}{by_gold}"
     place = f", on {summary['device']}" if summary["device"] else ""
     echo(f"{summary['method']}: trained on {items} with {shape} features, {scale}{place}")
     echo(f"Written to {out}: {', '.join(summary['written'])}")
+
+
+def _describe_scale(summary: dict[str, Any]) -> str:
+    """Return whether features are standardised, and what the method expects where that is not the usual."""
+    scale = "standardised" if summary["standardised"] else "not standardised"
+    if summary["expected_features"] == "standardised":
+        return scale
+    return f"{scale} ({summary['method']} expects features as they are)"
 
 
 def _describe_features(summary: dict[str, Any]) -> str:

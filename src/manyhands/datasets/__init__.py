@@ -20,6 +20,7 @@ from manyhands.datasets.make import (
 from manyhands.datasets.remote import (
     fetch,
     fetch_cifar10h,
+    fetch_gisette,
     fetch_names,
     fetch_netease_crowd,
     fetch_nist_trec_relevance,
@@ -32,6 +33,7 @@ __all__ = [
     "CrowdDataset",
     "fetch",
     "fetch_cifar10h",
+    "fetch_gisette",
     "fetch_names",
     "fetch_netease_crowd",
     "fetch_nist_trec_relevance",

@@ -18,6 +18,7 @@ from manyhands._core.arrays import AnyArray
 from manyhands._core.randomness import Seed, make_generator
 from manyhands.annotations import Annotations
 from manyhands.datasets.local import CrowdDataset, load
+from manyhands.datasets.remote import fetch
 from manyhands.exceptions import ParameterError
 from manyhands.simulate import (
     ICED_SETTINGS,
@@ -635,6 +636,7 @@ def make_iced_features(
     random_state: Seed = None,
     error: Sequence[float] | None = None,
     n_features: int | None = None,
+    real: bool = False,
 ) -> CrowdDataset:
     """Simulate the crowds of the ICED paper: ten items of class 0 to one of class 1, and a balanced test set.
 
@@ -653,6 +655,9 @@ def make_iced_features(
     n_features : int or None, default=None
         Number of generated features of gisette, at least 100; None for Gisette's 5000. Half of them are not
         informative, whatever the number.
+    real : bool, default=False
+        Whether the items of gisette are those of the real set, standardised, which `fetch_gisette` downloads or has in
+        its cache, in place of generated ones.
 
     Returns
     -------
@@ -665,6 +670,8 @@ def make_iced_features(
         If the setting is unknown, or a number of features is given for real data.
     AnnotationError
         If MANYHANDS_DATA lacks the features.
+    DownloadError
+        If Gisette is neither in the cache nor can be downloaded.
 
     Examples
     --------
@@ -673,12 +680,18 @@ def make_iced_features(
     """
     constraints: dict[str, Constraint] = {"setting": OneOf(tuple(ICED_SETTINGS)), "random_state": RandomState()}
     constraints["n_features"] = NoneOr(Number(whole=True, least=2 * _N_INFORMATIVE))
-    given = {"setting": setting, "random_state": random_state, "n_features": n_features}
+    constraints["real"] = Boolean()
+    given = {"setting": setting, "random_state": random_state, "n_features": n_features, "real": real}
     check_parameters("make_iced_features", given, constraints)
     if n_features is not None and setting != "gisette":
         raise ParameterError(f"Only the features of gisette are generated; n_features cannot be set for {setting}.")
+    if real and (setting != "gisette" or n_features is not None):
+        raise ParameterError("real is for gisette, whose items are generated otherwise, and has all its features.")
     rng = make_generator(random_state)
-    X, y, names = _generated(n_features or _N_FEATURES, rng) if setting == "gisette" else _classes_of(setting)
+    if setting == "gisette":
+        X, y, names = _real_gisette() if real else _generated(n_features or _N_FEATURES, rng)
+    else:
+        X, y, names = _classes_of(setting)
     train, test = _split(y, setting, rng)
     crowd = make_iced(setting, y[train], rng, error)
     X_train, X_test = (X[train], X[test]) if setting == "usps" else _standardised(X[train], X[test])
@@ -697,6 +710,13 @@ def _classes_of(setting: str) -> tuple[AnyArray, AnyArray, tuple[str, str]]:
     rows = np.flatnonzero(np.isin(data.y_true, [large, small]))
     names = data.class_names or tuple(map(str, data.classes.tolist()))
     return _as_floats(data.X[rows]), (data.y_true[rows] == small).astype(np.int64), (names[large], names[small])
+
+
+def _real_gisette() -> tuple[AnyArray, AnyArray, None]:
+    """Return all items of Gisette, those for testing too; the paper does not say which class is the minority."""
+    data = fetch("gisette")
+    X, y = np.concatenate([data.X, data.X_test]), np.concatenate([data.y_true, data.y_test])
+    return X.astype(np.float32), y.astype(np.int64), None
 
 
 def _generated(n_features: int, rng: np.random.Generator) -> tuple[AnyArray, AnyArray, None]:

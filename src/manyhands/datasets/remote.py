@@ -181,10 +181,13 @@ def _opener() -> urllib.request.OpenerDirector:
 # relevance2, relevance5, nist_trec_relevance, netease_crowd   addresses and MD5 sums published with crowd-kit
 # cifar10h                                                     address and SHA-256 in TensorFlow Datasets
 # usps                                                         addresses and MD5 sums in torchvision
+# gisette                                                      addresses of UCI; its SHA-256 sums are those in the
+#                                                              benchmarks of scikit-learn-intelex
 
 _TOLOKA = "https://tlk.s3.yandex.net/dataset/crowd-kit"
 _NETEASE = "https://huggingface.co/datasets/liuhyuu/NetEaseCrowd/resolve/58cab8743581a2647dcc86590a5a2aaf5429fa8c"
 _CIFAR10H = "https://github.com/jcpeterson/cifar-10h/raw/389f22d9d300ec71a4c44735d46f550c94b957ab/data"
+_GISETTE = "https://archive.ics.uci.edu/ml/machine-learning-databases/gisette"
 _USPS = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass"
 
 
@@ -260,6 +263,33 @@ SOURCES: dict[str, PublicSet] = {
         ),
         ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"),
     ),
+    "gisette": PublicSet(
+        "Gisette, UCI: two handwritten digits by 5,000 numbers, half of them without information; 6,000 items and 1,000 "
+        "for testing; no annotations. The classes are 1 where the file has 1, and 0 where it has -1.",
+        (
+            Remote(
+                f"{_GISETTE}/GISETTE",
+                "gisette_train.data",
+                "6d4c5e998afe67937b9e77a3334e03c85e545ebc65a6eb1333ffc14125cfc389",
+                max_bytes=200_000_000,
+            ),
+            Remote(
+                f"{_GISETTE}/GISETTE",
+                "gisette_train.labels",
+                "42bd681fe51b161f033df773df14a0116e492676555ab14616c1b72edc054075",
+            ),
+            Remote(
+                f"{_GISETTE}/GISETTE",
+                "gisette_valid.data",
+                "5cea897956dd172a006132738254a27a8f61ecc1ceb6f5b20639c281d2942254",
+            ),
+            Remote(
+                _GISETTE,
+                "gisette_valid.labels",
+                "a6b857a0448023f033c4dda2ef848714b4be2ae45ce598d088fb3efb406e08c5",
+            ),
+        ),
+    ),
     "usps": PublicSet(
         "Handwritten digits of 16 x 16 pixels, 0 to 255; 7291 items and 2007 for testing; no annotations.",
         (
@@ -287,7 +317,7 @@ def fetch_names() -> list[str]:
     Examples
     --------
     >>> fetch_names()
-    ['cifar10h', 'netease_crowd', 'nist_trec_relevance', 'relevance2', 'relevance5', 'usps']
+    ['cifar10h', 'gisette', 'netease_crowd', 'nist_trec_relevance', 'relevance2', 'relevance5', 'usps']
     """
     return sorted(SOURCES)
 
@@ -332,7 +362,9 @@ def fetch(
     home = (cache_folder() if folder is None else Path(folder)) / name
     policy = RetryPolicy(timeout=timeout)
     files = [_obtain(remote, home, address or remote.base, policy) for remote in source.remotes]
-    return _read_usps(name, source, files) if source.tables is None else _read_crowd(name, source, files[0])
+    if source.tables is not None:
+        return _read_crowd(name, source, files[0])
+    return {"usps": _read_usps, "gisette": _read_gisette}[name](name, source, files)
 
 
 def fetch_relevance2(folder: str | Path | None = None) -> CrowdDataset:
@@ -431,6 +463,22 @@ def fetch_usps(folder: str | Path | None = None) -> CrowdDataset:
     return fetch("usps", folder)
 
 
+def fetch_gisette(folder: str | Path | None = None) -> CrowdDataset:
+    """Fetch Gisette: two digits by 5,000 numbers, to simulate crowds on.
+
+    Parameters
+    ----------
+    folder : str, Path or None, default=None
+        As in `fetch`.
+
+    Returns
+    -------
+    CrowdDataset
+        Features and truth without annotations.
+    """
+    return fetch("gisette", folder)
+
+
 def cache_folder() -> Path:
     """Return the folder in MANYHANDS_CACHE, or else `manyhands` in the cache folder of this user and system."""
     if given := os.environ.get(VARIABLE):
@@ -514,3 +562,25 @@ def _read_pixels(path: Path) -> tuple[AnyArray, AnyArray]:
             raise
         raise AnnotationError(f"{path} is not in the format of LIBSVM: {error}.") from None
     return ((X.toarray() + 1) / 2 * 255).astype(np.uint8), y.astype(np.int64) - 1
+
+
+def _read_gisette(name: str, source: PublicSet, files: list[Path]) -> CrowdDataset:
+    """Build the data set of Gisette; its validation part, the only other one with labels, is for testing."""
+    (X, y), (X_test, y_test) = _read_rows(*files[:2]), _read_rows(*files[2:])
+    if X.shape[1] != X_test.shape[1]:
+        raise AnnotationError(f"{files[0]} has rows of {X.shape[1]} numbers, {files[2]} of {X_test.shape[1]}.")
+    return CrowdDataset(name, np.arange(2), source.description, y_true=y, X=X, X_test=X_test, y_test=y_test)
+
+
+def _read_rows(data: Path, labels: Path) -> tuple[AnyArray, AnyArray]:
+    """Return numbers and classes of a part: a line of numbers, and one of 1 or -1, for each item."""
+    lines = data.read_bytes().splitlines()
+    classes = labels.read_bytes().split()
+    n_features = len(lines[0].split()) if lines else 0
+    try:
+        X = np.array([np.array(line.split(), np.int32) for line in lines]).reshape(len(lines), n_features)
+    except ValueError:
+        raise AnnotationError(f"{data} does not have {n_features} whole numbers on every line.") from None
+    if len(classes) != len(lines) or not set(classes) <= {b"1", b"-1"}:
+        raise AnnotationError(f"{labels} does not have 1 or -1 for each of the {len(lines)} lines of {data}.")
+    return X, np.array([value == b"1" for value in classes], np.int64)

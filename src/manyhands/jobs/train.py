@@ -292,7 +292,7 @@ def train(
     methods: Mapping[str, Mapping[str, Any]] | None = None,
     columns: Sequence[str] = (),
     text: Sequence[str] = (),
-    standardise: bool = True,
+    standardise: bool | None = None,
     gold: str | Path | None = None,
     use_gold: bool = False,
     device: str | None = None,
@@ -325,8 +325,9 @@ def train(
         Numeric columns of a table of features.
     text : sequence of str, default=()
         Text columns, encoded as TF-IDF.
-    standardise : bool, default=True
-        Scale features to mean 0 and standard deviation 1.
+    standardise : bool or None, default=None
+        Whether features are scaled to mean 0 and standard deviation 1. None follows what the method expects
+        (`registry.expected_features`); of several methods, all have standardised features unless all expect them raw.
     gold : str, Path or None, default=None
         Table of items whose class is known.
     use_gold : bool, default=False
@@ -366,14 +367,20 @@ def train(
         require_workers(reading, "there are no workers to learn from")
         table = _same_items(matching, export, files, features).read(features, columns=columns, text=text)
         gold_of_items = collect_gold(reading, gold, use_gold, table.ids or ())
-        data = _prepare(table, reading.annotations, gold_of_items, standardise=standardise)
+        scaled = _expect_standardised(list(parameters)) if standardise is None else standardise
+        data = _prepare(table, reading.annotations, gold_of_items, standardise=scaled)
         model, ranking = fit_classifier(parameters, data.X, data.annotations, data.gold, random_state)
         written = write_all(output, model_files(model, data.pipeline))
     summary = begin_summary([Path(name).name for name in files]) | describe_reading(reading) | data.counts
     summary |= {"written": list(written.names), "notes": reading.notes | model.notes_} | ranking
     summary |= {"parameters": to_json_value(model.get_params(deep=False)), "n_epochs": len(model.history_)}
-    summary["device"] = _device_of(model)
+    summary |= {"device": _device_of(model), "expected_features": registry.expected_features(summary["method"])}
     return TrainingRun(reading, model, summary, written)
+
+
+def _expect_standardised(methods: Sequence[str]) -> bool:
+    """Return whether features are standardised: methods that are compared have the same."""
+    return any(registry.expected_features(name) == "standardised" for name in methods)
 
 
 def _device_of(model: Any) -> str | None:

@@ -617,6 +617,7 @@ class Trace:
     mark: str = "full"  # or "hollow", "faint", "" for none
     line: str | None = None  # class of the line: "" for a solid one, "dashed", "dotted"; None for none
     is_band: bool = False  # whether the intervals are an area
+    names: Sequence[str] = ()  # texts beside the points
 
 
 @dataclass(frozen=True)
@@ -742,6 +743,8 @@ class _Frame:
                     faint = trace.mark == "faint"
                     hollow = faint or trace.mark == "hollow"
                     draw.mark(self.across(x), self.up(y), trace.series, size=3.4, hollow=hollow, faint=faint)
+            for x, y, name in zip(trace.x, trace.y, trace.names):
+                draw.text(self.across(x) + 5, self.up(y) - 4, visible(name), "tick")
 
     def _text(self, draw: Drawing, title: float) -> None:
         """Write the titles of the panel and of its axes."""

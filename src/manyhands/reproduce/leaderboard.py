@@ -223,4 +223,5 @@ folds.
   start), `pooled-dawid-skene` (overruling and power of the posterior) and what builds on it, `neucrowd-plus` and
   two-stage rows.
 - `self-crowd` as published expects features as they are, with which it is far better on labelme
-  ([Self-Crowd](self-crowd.md))."""
+  ([Self-Crowd](self-crowd.md)). Here all methods have standardised features, so its rank is not that of the published
+  setting, which `manyhands train -m self-crowd` follows."""

@@ -28,6 +28,7 @@ from manyhands.reproduce.tables import (
     PANELS,
     QUICK_ITEMS,
     SCATTER,
+    WORKERS,
     SERIES,
     SHIFTED,
     DataSet,
@@ -186,6 +187,8 @@ def _pictures(part: Keys, x: str | None, context: _FigureContext) -> list[Pictur
         part.refuse(f"{kind} show metrics; a series is shown by kind = {SERIES!r}, {SCATTER!r} or {BOXES!r}")
     if kind == SERIES and not series:
         part.refuse("curves need series, a list of names among the series of the table")
+    if kind == WORKERS and series != ("expertise",):
+        part.refuse(f'kind = {WORKERS!r} shows series = ["expertise"]')
     if kind == SCATTER and not series:
         return [_scatter(part, shared, metrics)]
     if series:

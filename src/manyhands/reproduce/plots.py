@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
@@ -15,7 +17,19 @@ import numpy as np
 from manyhands.report.drawing import Box, Plot, Trace, figure
 from manyhands.report.html import standalone_svg
 from manyhands.reproduce.pages import Page
-from manyhands.reproduce.tables import BOXES, DOTS, LINES, PANELS, SERIES, Picture, Table, is_share, series_title, title
+from manyhands.reproduce.tables import (
+    BOXES,
+    DOTS,
+    LINES,
+    PANELS,
+    SERIES,
+    WORKERS,
+    Picture,
+    Table,
+    is_share,
+    series_title,
+    title,
+)
 from manyhands.reproduce.verdicts import Standing, half_width
 
 _OVER_SEEDS = "mean, 95% interval over seeds"
@@ -73,6 +87,8 @@ def described(table: Table, shown: Page, picture: Picture) -> tuple[list[str], l
         return [], _lines(table, shown, picture, label)
     if picture.kind == SERIES:
         return [], _series(table, shown, picture)
+    if picture.kind == WORKERS:
+        return [], _workers(table, shown, picture)
     return [], _scatter(table, shown, picture, label)
 
 
@@ -237,11 +253,13 @@ def _lines(table: Table, shown: Page, picture: Picture, label: str) -> list[Plot
         middles += [level.y[0] for level in levels]
         spreads = [(entry["mean"], entry["interval"] or 0) for entry in here if entry["mean"] is not None]
         ends = [value + sign * spread for value, spread in spreads for sign in (-1, 1)]
+        traces = [trace for row, at in order.items() for trace in _row_traces(row, at, here)]
+        traces = traces if is_log else _side_by_side(traces)
         plots.append(
             Plot(
                 name,
-                [trace for row, at in order.items() for trace in _row_traces(row, at, here)] + levels,
-                _around(places or [0.0, 1.0], is_log),
+                traces + levels,
+                _around([x for trace in traces if trace.mark for x in trace.x] or [0.0, 1.0], is_log),
                 picture.x_label or _AXES.get(table.x or "", title(table.x or "")),
                 limits(middles, ends, _bounds(shown, picture)),
                 _ordinate_title(label, has_interval, first=not plots),
@@ -252,14 +270,14 @@ def _lines(table: Table, shown: Page, picture: Picture, label: str) -> list[Plot
 
 
 def _data_panels(table: Table, entries: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
-    """Return title of a panel -> its data sets: one each, or all that differ in x only."""
+    """Return title of a panel -> its data sets: one each, or all that differ in x only, by what their names share."""
     shown = {entry["dataset"] for entry in entries}
     panels: dict[str, list[str]] = {}
     for dataset in table.datasets:
         if dataset.name in shown:
             base = dataset.name if table.sweeps else dataset.load or dataset.make or dataset.name
             panels.setdefault(base, []).append(dataset.name)
-    return panels
+    return {os.path.commonprefix(names).rstrip(" ,") or base: names for base, names in panels.items()}
 
 
 def _row_traces(row: str, series: int, here: Sequence[Mapping[str, Any]]) -> list[Trace]:
@@ -282,6 +300,20 @@ def _row_traces(row: str, series: int, here: Sequence[Mapping[str, Any]]) -> lis
         x, y = [entry["x"] for entry in printed], [entry["published"] for entry in printed]
         traces.append(Trace(f"{row}, published", x, y, series, mark="hollow", line="dotted"))
     return traces
+
+
+_ROOM = 0.3  # of the distance between two positions, over which the intervals of all rows are spread
+
+
+def _side_by_side(traces: Sequence[Trace]) -> list[Trace]:
+    """Move the points of each series a little, so that intervals at one position do not hide one another."""
+    moving = list(dict.fromkeys(trace.series for trace in traces if trace.mark))
+    places = sorted({x for trace in traces if trace.mark for x in trace.x})
+    if len(moving) < 2 or len(places) < 2:
+        return list(traces)
+    step = _ROOM * min(b - a for a, b in zip(places, places[1:])) / (len(moving) - 1)
+    shift = {series: step * (at - (len(moving) - 1) / 2) for at, series in enumerate(moving)}
+    return [replace(t, x=[x + shift[t.series] for x in t.x]) if t.mark else t for t in traces]
 
 
 def _level(name: str, value: float, series: int, line: str) -> Trace:
@@ -387,6 +419,46 @@ def _flat(value: Any) -> list[Any]:
     return list(value) if isinstance(value, list) else [value]
 
 
+def _numbered(points: Sequence[Any]) -> list[str]:
+    """Return the numbers of points from 1 on; equal points have theirs together.
+
+    Examples
+    --------
+    >>> _numbered([[0.6, 0.7], [0.8, 0.6], [0.6, 0.7]])
+    ['1, 3', '2', '']
+    """
+    return [
+        "" if point in points[:at] else ", ".join(str(1 + k) for k, other in enumerate(points) if other == point)
+        for at, point in enumerate(points)
+    ]
+
+
+def _workers(table: Table, shown: Page, picture: Picture) -> list[Plot]:
+    """Return panels with a numbered point for each worker of the first seed, estimated and simulated.
+
+    Sensitivity, the accuracy in the second class, is along the abscissa, specificity, that in the first, along the
+    ordinate; all panels have the same limits.
+    """
+    clouds = []
+    for one in shown["series"]:
+        if one["series"] == picture.series[0] and one["values"] and picture.shows(one["dataset"], one["row"]):
+            numbers = np.array(next(iter(one["values"].values())), float).reshape(2, -1, 2)
+            by_row = picture.panels == "rows"
+            clouds.append((_row_name(table, one) if by_row else one["dataset"], numbers))
+    every = [value for _, numbers in clouds for value in numbers.ravel().tolist()]
+    limits_of_all = _around(every or [0.0, 1.0])
+    plots: list[Plot] = []
+    for panel, numbers in clouds:
+        traces = [
+            Trace(name, side[:, 1].tolist(), side[:, 0].tolist(), at, mark=mark, names=_numbered(side.tolist()))
+            for at, (name, mark, side) in enumerate(zip(("estimated", "simulated"), ("full", "hollow"), numbers))
+        ]
+        above = picture.y_label or "specificity"
+        across = picture.x_label or "sensitivity"
+        plots.append(Plot(panel, traces, limits_of_all, across, limits_of_all, "" if plots else above, is_square=True))
+    return plots
+
+
 # ----------------------------------------------------------------------------------------------------
 # Curves of series: the mean over seeds, with a band.
 
@@ -406,6 +478,8 @@ def _series(table: Table, shown: Page, picture: Picture) -> list[Plot]:
     for panel in dict.fromkeys(curve["panel"] for curve in curves):
         here = [curve for curve in curves if curve["panel"] == panel]
         traces = [_mean_curve(curve, series[curve["label"]], picture, is_roc) for curve in here]
+        if picture.ticks:  # the order of classes has no meaning: no lines between them
+            traces = _side_by_side([replace(trace, line=None, is_band=False) for trace in traces])
         sets = [panel] if picture.panels == PANELS[0] else [one.name for one in table.datasets]
         traces += _levels(shown, picture, sets, len(series))
         heights = [value for trace in traces for value in (*trace.y, *trace.low, *trace.high) if math.isfinite(value)]
@@ -425,6 +499,9 @@ def _series(table: Table, shown: Page, picture: Picture) -> list[Plot]:
                 is_square=is_roc,
             )
         )
+    if picture.ticks:  # heights of the same classes are compared over the panels
+        low, high = min(plot.y[0] for plot in plots), max(plot.y[1] for plot in plots)
+        plots = [replace(plot, y=(low, high)) for plot in plots]
     return plots
 
 

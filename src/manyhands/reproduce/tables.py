@@ -237,8 +237,8 @@ class Keys:
 # ----------------------------------------------------------------------------------------------------
 # The table: data sets, rows, published values, and `Picture`: what a figure shows (`plots` draws it).
 
-DOTS, LINES, BOXES, SERIES, SCATTER = "dots", "lines", "boxes", "series", "scatter"
-KINDS = (DOTS, LINES, BOXES, SERIES, SCATTER)
+DOTS, LINES, BOXES, SERIES, SCATTER, WORKERS = "dots", "lines", "boxes", "series", "scatter", "workers"
+KINDS = (DOTS, LINES, BOXES, SERIES, SCATTER, WORKERS)
 PANELS = ("datasets", "rows")
 
 

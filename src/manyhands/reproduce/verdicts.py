@@ -1,8 +1,9 @@
 """Measured values compared with published ones.
 
-A measured mean is *within* the published value if they differ by less than two standard errors of the difference, or
-by less than two points if the paper gives no standard deviation. The number of runs behind a paper's deviation is
-rarely given; it is taken to be ours.
+A measured mean is *above* or *below* the published value if the 95% interval of the difference, by the t distribution,
+excludes 0 (and, if the paper gives no standard deviation, they differ by two points or more). Otherwise it is *within* if
+they differ by less than two points and the standard error does not exceed two points. All else is *undecided*: more noise
+must not look like more agreement. The number of runs behind a paper's deviation is rarely given; it is taken to be ours.
 
 References
 ----------
@@ -25,9 +26,9 @@ from manyhands.reproduce.cells import LOWER_IS_BETTER, Cell
 from manyhands.reproduce.records import Records
 from manyhands.reproduce.tables import DataSet, Published, Row, Table, is_share
 
-WITHIN, ABOVE, BELOW = "within", "above", "below"
+WITHIN, ABOVE, BELOW, UNDECIDED = "within", "above", "below", "undecided"
 NOT_PUBLISHED, NOT_MEASURED = "not published", "not measured"
-_POINTS = 2.0  # margin if the paper gives no deviation
+_POINTS = 2.0  # largest difference, and largest standard error, of a value that is within
 _ROUNDING = 0.05  # points that are lost by rounding to one decimal
 
 
@@ -40,8 +41,8 @@ class Entry:
     metric: str  # name of the metric
     values: Mapping[int, float]  # seed -> measured value
     published: Published | None
-    margin: float | None  # largest difference from the published value that counts as within
-    verdict: str  # "within", "above", "below", "not published" or "not measured"
+    margin: float | None  # a larger difference from the published value is above or below it
+    verdict: str  # "within", "above", "below", "undecided", "not published" or "not measured"
     n_test: int = 0  # number of test items
     n_failed: int = 0  # number of seeds that failed
     errors: tuple[str, ...] = ()
@@ -97,15 +98,15 @@ def _entry(table: Table, dataset: DataSet, row: Row, metric: str, cells: Iterabl
     given = {seed: record["metrics"].get(metric) for seed, record in done.items()}
     values = {seed: value * unit(table, metric) for seed, value in given.items() if value is not None}
     published = _published(table, row, dataset, metric)
-    margin = None if published is None else _margin(table, metric, values, published)
+    rule = None if published is None else Rule.of(table, metric, values, published)
     return Entry(
         dataset.name,
         row.name,
         metric,
         values,
         published,
-        margin,
-        verdict(values, published, margin),
+        None if rule is None else rule.margin,
+        verdict(values, published, rule),
         _n_test(dataset, [record.get("n_test") or 0 for record in done.values()]),
         len(errors),
         tuple(dict.fromkeys(errors)),
@@ -130,26 +131,47 @@ def unit(table: Table, metric: str) -> float:
     return 100.0 if table.points and is_share(metric) else 1.0
 
 
-def _margin(table: Table, metric: str, values: Mapping[int, float], published: Published) -> float:
-    """Return the largest difference from the published value that counts as within."""
-    point = 1.0 if unit(table, metric) == 100 else 0.01 * max(1.0, abs(published.value))  # of counts, one per cent
-    if published.deviation is None:
-        return _POINTS * point
-    n = max(1, len(values))
-    own = stdev(values.values()) if n > 1 else published.deviation  # of a single run, the paper's is the best estimate
-    return max(2 * math.sqrt((own**2 + published.deviation**2) / n), _ROUNDING * point)
+@dataclass(frozen=True)
+class Rule:
+    """How a measured mean is compared with a published value, in the unit of both."""
+
+    margin: float  # a larger difference is above or below
+    closest: float  # a smaller difference is within, if the standard error does not exceed it; two points
+    error: float  # standard error of the difference
+
+    @classmethod
+    def of(cls, table: Table, metric: str, values: Mapping[int, float], published: Published) -> Rule:
+        """Return the rule for these values: their number and spread, and the deviation that was published."""
+        point = 1.0 if unit(table, metric) == 100 else 0.01 * max(1.0, abs(published.value))  # of counts, one per cent
+        n, theirs = max(1, len(values)), published.deviation
+        # Of a single run, the paper's deviation is the best estimate.
+        own = stdev(values.values()) if n > 1 else theirs or 0.0
+        error = math.sqrt((own**2 + (theirs or 0.0) ** 2) / n)
+        interval = _t_quantile(n, own, theirs or 0.0) * error
+        least = (_POINTS if theirs is None else _ROUNDING) * point
+        return cls(max(interval, least), _POINTS * point, error)
 
 
-def verdict(values: Mapping[int, float], published: Published | None, margin: float | None) -> str:
+def _t_quantile(n: int, own: float, theirs: float) -> float:
+    """Return the 97.5% quantile for the difference of two means of n runs each (Welch); normal for a single run."""
+    from scipy.stats import norm, t
+
+    squares = own**4 + theirs**4
+    if n == 1 or squares == 0:
+        return float(norm.ppf(0.975))
+    return float(t.ppf(0.975, (n - 1) * (own**2 + theirs**2) ** 2 / squares))
+
+
+def verdict(values: Mapping[int, float], published: Published | None, rule: Rule | None) -> str:
     """Compare measured values with a published one."""
     if not values:
         return NOT_MEASURED
-    if published is None or margin is None:
+    if published is None or rule is None:
         return NOT_PUBLISHED
     difference = fmean(values.values()) - published.value
-    if abs(difference) < margin:
-        return WITHIN
-    return ABOVE if difference > 0 else BELOW
+    if abs(difference) >= rule.margin:
+        return ABOVE if difference > 0 else BELOW
+    return WITHIN if abs(difference) < rule.closest and rule.error <= rule.closest else UNDECIDED
 
 
 # ----------------------------------------------------------------------------------------------------
