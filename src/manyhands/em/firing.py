@@ -73,7 +73,7 @@ def is_one_class_table(counts: npt.NDArray[np.int64]) -> bool:
     if volume[uses > 1].sum() > MAX_SEVERAL_CLASSES_SHARE * n_labels:
         return False  # nearly every crowd
     own = counts[_uses_one_class(counts)].sum(axis=0)
-    return np.count_nonzero(own) >= 2 and bool(own.sum() >= MIN_ONE_CLASS_SHARE * n_labels)
+    return bool(np.count_nonzero(own) >= 2 and own.sum() >= MIN_ONE_CLASS_SHARE * n_labels)
 
 
 def _uses_one_class(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
