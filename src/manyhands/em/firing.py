@@ -70,10 +70,10 @@ def is_one_class_table(counts: npt.NDArray[np.int64]) -> bool:
     """
     n_labels, volume = int(counts.sum()), counts.sum(axis=1)
     uses = (counts > 0).sum(axis=1)
-    if volume[uses > 1].sum() > MAX_SEVERAL_CLASSES_SHARE * n_labels:
+    if np.count_nonzero(counts.sum(axis=0)) < 2 or volume[uses > 1].sum() > MAX_SEVERAL_CLASSES_SHARE * n_labels:
         return False  # nearly every crowd
     own = counts[_uses_one_class(counts)].sum(axis=0)
-    return np.count_nonzero(own) >= 2 and bool(own.sum() >= MIN_ONE_CLASS_SHARE * n_labels)
+    return bool(np.count_nonzero(own) >= 2 and own.sum() >= MIN_ONE_CLASS_SHARE * n_labels)
 
 
 def _uses_one_class(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
@@ -91,10 +91,13 @@ def _has_functions_beside_others(annotations: Annotations, counts: npt.NDArray[n
 
     Shapes: counts (n_workers, n_classes).
     """
-    is_one, has_several = _uses_one_class(counts), (counts > 0).sum(axis=1) > 1
+    has_several = (counts > 0).sum(axis=1) > 1
+    if not has_several.any():
+        return False
+    is_one = _uses_one_class(counts)
     of_class = counts[is_one].sum(axis=0)
     least = MIN_SHARE_BESIDE_OTHERS if np.count_nonzero(of_class) >= 2 else MIN_SHARE_OF_ONE_CLASS
-    if of_class.sum() < max(least * counts.sum(), 1) or not has_several.any():
+    if of_class.sum() < max(least * counts.sum(), 1):
         return False
     n_items, n_classes = annotations.n_items, annotations.n_classes
     own, other = is_one[annotations.worker], has_several[annotations.worker]

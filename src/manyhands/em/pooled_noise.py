@@ -79,10 +79,10 @@ def _as_counts(alpha: Array) -> Array:
 
 def sum_last(x: Array) -> Array:
     """`x.sum(axis=-1)` to the last bit, and many times as fast where the last axis is short."""
-    if not 0 < x.shape[-1] <= _MAX_SHORT:
+    if not 1 < x.shape[-1] <= _MAX_SHORT:
         return np.asarray(x.sum(axis=-1))
-    total = x[..., 0].copy()
-    for k in range(1, x.shape[-1]):
+    total = np.asarray(x[..., 0] + x[..., 1])
+    for k in range(2, x.shape[-1]):
         total += x[..., k]
     return total
 
