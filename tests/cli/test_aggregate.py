@@ -214,7 +214,9 @@ def test_writing_back_needs_an_export_that_can_be_read_again(tmp_path, capsys):
     assert "--write label-studio-tasks" in capsys.readouterr().err
     assert run(["aggregate", str(table), "-o", str(tmp_path / "out"), "--write", "label-studio-tasks"]) == 0
     told = capsys.readouterr().err
-    assert "contains new tasks" in told and "no other fields of items: name a table with their texts with --items" in told
+    assert (
+        "contains new tasks" in told and "no other fields of items: name a table with their texts with --items" in told
+    )
     (tmp_path / "texts.csv").write_text("task,text\n1,Hello\n")
     arguments = ["--items", str(tmp_path / "texts.csv"), "--write", "label-studio-tasks"]
     assert run(["aggregate", str(table), "-o", str(tmp_path / "out"), "--force", *arguments]) == 0

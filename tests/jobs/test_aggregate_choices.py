@@ -83,7 +83,10 @@ def test_workbooks_and_training_sets(export, tmp_path):
         == 0
     )
     assert {path.parent.name for path in tmp_path.rglob("training.csv")} == {"a", "b", "b-c"}
-    assert {path.parent for path in tmp_path.rglob("results.xlsx")} == {tmp_path, *(tmp_path / x for x in ("a", "b", "b-c"))}
+    assert {path.parent for path in tmp_path.rglob("results.xlsx")} == {
+        tmp_path,
+        *(tmp_path / x for x in ("a", "b", "b-c")),
+    }
     labels, workers = (pl.read_excel(tmp_path / "results.xlsx", sheet_name=x) for x in ("labels", "workers"))
     assert labels["label"].to_list() == [" + ".join(RIGHT[task % 6]) for task in range(30)]
     assert set(workers["choice"]) == {"a", "b", "b + c"}
