@@ -213,4 +213,11 @@ def test_writing_back_needs_an_export_that_can_be_read_again(tmp_path, capsys):
     assert run(["aggregate", str(table), "-o", str(tmp_path / "out"), "--write", "label-studio"]) == 2
     assert "--write label-studio-tasks" in capsys.readouterr().err
     assert run(["aggregate", str(table), "-o", str(tmp_path / "out"), "--write", "label-studio-tasks"]) == 0
-    assert "contains new tasks" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert (
+        "contains new tasks" in told and "no other fields of items: name a table with their texts with --items" in told
+    )
+    (tmp_path / "texts.csv").write_text("task,text\n1,Hello\n")
+    arguments = ["--items", str(tmp_path / "texts.csv"), "--write", "label-studio-tasks"]
+    assert run(["aggregate", str(table), "-o", str(tmp_path / "out"), "--force", *arguments]) == 0
+    assert "The data of each task are the fields of its item." in capsys.readouterr().err

@@ -252,7 +252,9 @@ def test_items_that_an_option_leaves_out_are_no_vanished_items(days, tmp_path):
     fewer = friday.without_items(out)
     with pytest.raises(AnnotationError, match="not in this export"):
         read_answers(path, fewer)
-    with pytest.warns(CrowdWarning, match=r"answers_left_out: 1 answer of mon.csv is about an item that `exclude_items`"):
+    with pytest.warns(
+        CrowdWarning, match=r"answers_left_out: 1 answer of mon.csv is about an item that `exclude_items`"
+    ):
         answers = read_answers(path, fewer, left_out=frozenset(out))
     assert len(answers) == 39 and out[0] not in answers.values
     assert answers.drawings[0].items == set(monday.item_ids.tolist()) - set(out)

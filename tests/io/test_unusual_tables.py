@@ -95,6 +95,19 @@ def test_columns_that_are_not_known_are_guessed_in_a_complete_command(tmp_path, 
     assert run(["inspect", "odd.csv", "--item", "Fall", "--worker", "wer hat", "--label", "Antwort?"]) == 0
 
 
+def test_the_one_column_of_dates_is_part_of_the_command(tmp_path, capsys, monkeypatch):
+    """Otherwise the last answer in the file would count, and not the latest one."""
+    monkeypatch.chdir(tmp_path)
+    rows = [f"x{i},p{k},{'ja' if i % 2 else 'nein'},04.03.2025 09:{i:02d},{i},3,5" for i in range(6) for k in (1, 2)]
+    (tmp_path / "odd.csv").write_text("Fall,wer hat,Antwort?,am,Nr,Dauer,Note\n" + "\n".join(rows) + "\n")
+    assert run(["inspect", "odd.csv"]) == 3
+    assert "--label 'Antwort?' --time am\n" in capsys.readouterr().err
+    dated = [f"{row},05.03.2025" for row in rows]  # which of two columns is meant is not known
+    (tmp_path / "odd.csv").write_text("Fall,wer hat,Antwort?,am,Nr,Dauer,Note,bis\n" + "\n".join(dated) + "\n")
+    assert run(["inspect", "odd.csv"]) == 3
+    assert "--label 'Antwort?'\n" in capsys.readouterr().err
+
+
 def test_columns_with_names_that_cannot_be_typed_are_not_guessed(tmp_path):
     """A broken quotation mark makes half a file one name."""
     path, long = tmp_path / "odd.csv", "Fall " + "x" * 300

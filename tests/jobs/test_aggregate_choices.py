@@ -76,14 +76,27 @@ def test_labels_return_into_label_studio_by_choice(export, tmp_path):
     assert pl.read_ndjson(tmp_path / "out" / "labels.jsonl")["labels"].to_list() == list(chosen.values())
 
 
-def test_workbooks_and_training_sets_are_those_of_the_choices(export, tmp_path):
-    """Each choice has its own; nothing that was asked for is left out."""
+def test_workbooks_and_training_sets(export, tmp_path):
+    """Each choice has its own, and a workbook has the joined tables; nothing that was asked for is left out."""
     assert (
         run(["aggregate", export, "--by-choice", "-o", str(tmp_path), "-q", "--write", "xlsx", "--write", "training"])
         == 0
     )
-    for name in ("results.xlsx", "training.csv"):
-        assert {path.parent.name for path in tmp_path.rglob(name)} == {"a", "b", "b-c"}
+    assert {path.parent.name for path in tmp_path.rglob("training.csv")} == {"a", "b", "b-c"}
+    assert {path.parent for path in tmp_path.rglob("results.xlsx")} == {
+        tmp_path,
+        *(tmp_path / x for x in ("a", "b", "b-c")),
+    }
+    labels, workers = (pl.read_excel(tmp_path / "results.xlsx", sheet_name=x) for x in ("labels", "workers"))
+    assert labels["label"].to_list() == [" + ".join(RIGHT[task % 6]) for task in range(30)]
+    assert set(workers["choice"]) == {"a", "b", "b + c"}
+
+
+def test_nothing_is_written_where_an_output_cannot_be(export, tmp_path, capsys):
+    """Before any choice is fitted, not after the folders of the choices were written."""
+    assert run(["aggregate", export, "--by-choice", "-o", str(tmp_path / "out"), "--write", "prodigy"]) == 2
+    assert "is not an export of prodigy" in capsys.readouterr().err
+    assert not list((tmp_path / "out").rglob("labels.csv"))
 
 
 def test_an_item_has_at_least_one_choice(tmp_path):

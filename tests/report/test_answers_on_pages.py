@@ -57,6 +57,17 @@ def test_a_page_has_one_share_of_right_labels(pages, name):
     assert said == {f"{100 * value:.1f}"}
 
 
+def test_the_head_says_whether_a_share_is_an_estimate(pages):
+    """Of answers it is one, which may be weighted or corrected: no count of right labels among those answered."""
+    assert re.search(r"By 60 answers of an expert, \d+\.\d% of the labels are right\.", pages["few"].read_text())
+    assert "of known class, " not in pages["few"].read_text()
+
+
+def test_low_agreement_does_not_say_that_there_are_flagged_workers(pages):
+    text = pages["none"].read_text()
+    assert "no worker is flagged" in text and "and the labels of flagged workers, if there are any." in text
+
+
 def test_the_number_of_answers_is_possible_and_the_same_everywhere(pages):
     """160 items: as many answers as the estimate of accuracy says, and never more than there are items."""
     text = pages["none"].read_text()

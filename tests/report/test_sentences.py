@@ -37,6 +37,18 @@ def test_the_title_of_confusions_names_both_the_number_and_the_largest_cell():
     assert "The largest share is of fewer labels: “rare” as “third”, 20% (about 40 labels)." in panel.title
 
 
+def test_the_largest_cell_is_named_where_no_pair_of_classes_stands_out():
+    rows = []
+    for item in range(300):  # every worker errs on a fifth of "a" and "b" and, on fewer items, a quarter of "c"
+        truth = "aaabbbc"[item % 7]
+        for w in range(5):
+            wrong = (item // 7 + w) % (4 if truth == "c" else 5) == 0
+            rows.append((item, w, "abc"["abc".index(truth) - 1 - (item + w) % 2] if wrong else truth))
+    panel = PANELS["confusable-classes"](make_run(mh.DawidSkene().fit(mh.Annotations.from_triples(*zip(*rows)))))
+    assert panel.title.startswith("No two classes are confused much more often than others; ")
+    assert " The largest share is of fewer labels: “c” as “" in panel.title
+
+
 def rows_at(minutes, n_items=60):
     stamps = np.linspace(0, minutes, n_items * 3).astype(int)
     rows = [

@@ -71,7 +71,12 @@ _ON_SCREEN = (  # columns of methods.csv that fit on a screen
 )
 _NEW_TASKS = (
     "label_studio_tasks.json contains new tasks: this export does not name Label Studio's controls, so from_name is "
-    "the question and to_name is 'text'. The data of each task are the fields of its item."
+    "the question and to_name is 'text'. "
+)
+_TASK_FIELDS = "The data of each task are the fields of its item."
+_NO_TASK_FIELDS = (
+    "The data of each task are the id of its item alone, as there are no other fields of items: name a table with "
+    "their texts with --items."
 )
 _Method = Annotated[
     str | None,
@@ -238,7 +243,8 @@ def aggregate(
     else:
         _print_run(run, out, as_json=as_json, quiet=quiet, is_limited=max_memory is not None)
         if "label-studio-tasks" in (write or ()) and run.reading.format != "label-studio":
-            echo(f"note: {_NEW_TASKS}")
+            known = run.reading.item_fields
+            echo(f"note: {_NEW_TASKS}{_TASK_FIELDS if known is not None and known.fields else _NO_TASK_FIELDS}")
     _end_below(fail_under, run.confident_share)
 
 

@@ -1046,8 +1046,8 @@ def aggregate_choices(
     force : bool, default=False
         Replace files that exist.
     write : sequence of str, default=()
-        Further formats of the labels, as of `aggregate`: those for a tool have the chosen choices of each item;
-        training sets are those of the single choices.
+        Further formats of the labels, as of `aggregate`: those for a tool have the chosen choices of each item, a
+        workbook the joined tables; training sets are those of the single choices.
     secret : bytes or None, default=None
         Key of the pseudonyms; None for that of the folder.
     spreadsheet_safe : bool, default=False
@@ -1073,8 +1073,8 @@ def aggregate_choices(
     check_kinds(kinds)
     _check_by_choice(files, export, options)
     _require_folder(out, kinds, bool(options.get("report")))
-    of_one = [kind for kind in kinds if kind in TRAINING or kind == XLSX]  # written for each choice alone
-    own = [kind for kind in kinds if kind not in of_one]
+    of_one = [kind for kind in kinds if kind in TRAINING or kind == XLSX]  # written for each choice
+    own = [kind for kind in kinds if kind not in TRAINING]
     several = _find_choices(files, export)
     names = ["labels.csv", "workers.csv", "summary.json", *(KINDS[kind] for kind in own)]
     with claim_folder(out, names, force=force) as output:
@@ -1083,10 +1083,11 @@ def aggregate_choices(
             secret, key_file = (None, {}) if output is None else _shared_secret(options, output.folder)
         options |= {"secret": secret, "force": force, "spreadsheet_safe": spreadsheet_safe, "config": config}
         options["write"] = of_one
+        if own:
+            _check_before_choices(own, files, export, several)
         runs = _run_choices(files, export, several, out, options)
         first = next(iter(runs.values()))
         reading = replace(first.reading, question=several.question)
-        check_outputs(own, files, reading)
         (tables, sets), figures = _joined_choices(runs), begin_summary([Path(name).name for name in files], config)
         figures |= describe_reading(reading) | _figures_of_choices(runs, tables["labels.csv"], several.question)
         contents = _files_of_choices(tables, sets, figures, reading, files, own, spreadsheet_safe)
@@ -1125,6 +1126,16 @@ def _find_choices(files: Sequence[str], export: ExportOptions) -> SeveralChoices
     raise ParameterError(
         f"No answer to {shorten(reading.question)!r} in {reading.source} has several choices: leave out `by_choice`."
     )
+
+
+def _check_before_choices(
+    kinds: Sequence[str], files: Sequence[str], export: ExportOptions, several: SeveralChoicesError
+) -> None:
+    """Refuse outputs that could not be written before a folder of any choice is."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CrowdWarning)  # each choice issues them again
+        reading = replace(export, question=f"{several.question}={several.choices[0]}").read(files)
+    check_outputs(kinds, files, replace(reading, question=several.question))
 
 
 def _run_choices(
@@ -1252,6 +1263,8 @@ def _files_of_choices(
     labels = tables["labels.csv"]
     listed = labels.with_columns(pl.Series("labels", sets, dtype=pl.List(pl.String)))
     contents |= {KINDS[kind]: encode_table(listed, f".{kind}") for kind in ("jsonl", "parquet") if kind in kinds}
+    if XLSX in kinds:  # text stays text in its cells, so nothing is guarded
+        contents |= {KINDS[XLSX]: workbook({name.removesuffix(".csv"): table for name, table in tables.items()})}
     label_of = {
         item: (tuple(choices), sure)
         for item, choices, sure in zip(labels["item"].to_list(), sets, labels["confidence"].to_list())

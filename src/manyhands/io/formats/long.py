@@ -217,12 +217,28 @@ def _refuse_missing(table: Table, named: Mapping[str, str]) -> None:
         near |= {} if name_near is None else {"label": name_near}
     if len(missing) > 1 and set(near) != set(missing):
         near = _guess_by_content(table, missing, named, place_of) or near
+    if set(near) == set(missing):
+        near |= _guess_time(table, {*named.values(), *near.values()})
     near = {role: name for role, name in near.items() if shorten(name) == name}  # others cannot be typed
     remedy = _name_in_python(missing, near) if table.name == FRAME else _name_arguments(missing, near)
     raise UnknownColumnsError(
         f"{columns} for {roles} {verb} not in {table.name}. It has: {listed(table.header)}. {remedy}",
-        near if set(near) == set(missing) else None,
+        near if set(near) >= set(missing) else None,
     )
+
+
+def _guess_time(table: Table, taken: Collection[str]) -> dict[str, str]:
+    """Return the column of times, which decide which answer counts, where just one holds dates and none is known."""
+    if _most_usual(table.header, "time"):
+        return {}
+    found = []
+    for at, name in enumerate(table.header):
+        texts = table.column(at).head(_ROWS_LOOKED_AT).drop_nulls().str.strip_chars()
+        texts = texts.filter(texts != "")
+        is_number = texts.str.contains(r"^[-+]?\d+([.,]\d+)?$").any()  # such as seconds since 1970, or anything else
+        if len(texts) and not is_number and name not in taken and not parse_times(texts)[1]:
+            found.append(name)
+    return {"time": found[0]} if len(found) == 1 else {}
 
 
 def _name_arguments(missing: Sequence[str], near: Mapping[str, str]) -> str:

@@ -110,7 +110,9 @@ def _verdict(alpha: Agreement) -> tuple[str, tuple[Notice, ...]]:
         text = f"Nothing shows that workers agree more than by chance (alpha {alpha.value:.2f})"
     else:
         text = f"Agreement is low (alpha {alpha.value:.2f}, where 0 is chance and conclusions usually need {_FAIR:.2f})"
-    text += ": check whether the guidelines tell the classes apart, and the labels of flagged workers, if there are any."
+    text += (
+        ": check whether the guidelines tell the classes apart, and the labels of flagged workers, if there are any."
+    )
     return title, (Notice("warning", text, None, "agreement"),)
 
 

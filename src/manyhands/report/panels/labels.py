@@ -357,9 +357,10 @@ def _most_confused(run: Run, rate: Array, away: Array, k: int, c: int) -> str:
     usual = away.sum() / max(run.annotations.n_annotations, 1) / max(len(away) - 1, 1)
     sentence = f"{quoted(run.classes[k])} is labelled as {quoted(run.classes[c])} most often"
     share = f"about {counted(round(away[k, c]), 'label')}, {percent(rate[k, c])} of those on it"
+    other = _largest_share(run, rate, away, (k, c))
     if len(away) > 2 and rate[k, c] < _STANDS_OUT * usual:
-        return f"No two classes are confused much more often than others; {sentence}, {share}."
-    return f"{sentence}: {share}.{_largest_share(run, rate, away, (k, c))}"
+        return f"No two classes are confused much more often than others; {sentence}, {share}.{other}"
+    return f"{sentence}: {share}.{other}"
 
 
 def _largest_share(run: Run, rate: Array, away: Array, most: tuple[int, int]) -> str:
