@@ -795,7 +795,7 @@ class Annotations:
             return self.weight is None and other.weight is None
         return np.array_equal(self.weight, other.weight)
 
-    __hash__ = None  # type: ignore[assignment]  # equality is by value, and arrays have no cheap hash
+    __hash__: ClassVar[None]  # type: ignore[assignment]  # as Python sets it: equality is by value, arrays have no cheap hash
 
     def __getstate__(self) -> dict[str, npt.NDArray[Any]]:
         state = {name: getattr(self, name) for name in self._fields}  # cached properties are computed again

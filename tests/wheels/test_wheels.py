@@ -133,7 +133,7 @@ def test_the_demo_runs_from_the_pure_wheel_with_the_same_results(environment, tm
 def demo(python, folder):
     """Run the demo and one aggregation by the console script, and return the labels of both."""
     command = Path(python).with_name("manyhands")
-    assert "Correct labels" in run(command, "demo", "-o", "demo", cwd=folder)
+    run(command, "demo", "-o", "demo", cwd=folder)
     assert (folder / "demo" / "report.html").stat().st_size > 10_000
     (folder / "votes.csv").write_text(VOTES)
     run(command, "aggregate", "votes.csv", "-o", "out", cwd=folder)

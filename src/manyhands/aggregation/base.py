@@ -198,6 +198,11 @@ class Aggregator(BaseEstimator, ABC):
     posterior_: Array
     labels_: npt.NDArray[Any]
     worker_accuracy_: Array
+    tied_: npt.NDArray[np.bool_]
+    unlabelled_: npt.NDArray[np.bool_]
+    n_iter_: int
+    converged_: bool
+    history_: list[float]
     notes_: dict[str, str]
     _training: Annotations
     _gold: dict[Any, Any]
@@ -520,6 +525,9 @@ class EMAggregator(Aggregator):
     tol: float
     n_init: int
     random_state: Seed
+    confusion_: Array
+    class_prior_: Array
+    restarts_: list[float]
 
     def _em_model(self, n_classes: int) -> tuple[NoiseModel[Any], ClassPrior]:
         """How workers err, and the prior of the truth; not needed by a method with an `_infer` of its own."""

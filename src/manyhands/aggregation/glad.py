@@ -282,6 +282,7 @@ class GLAD(Aggregator):
     item_accuracy_: Array
     _ability: Array  # (n_workers + 1,) the last worker is an unseen one
     _ease: Array  # (n_items,)
+    class_prior_: Array
 
     def __init__(self, prior: str | npt.ArrayLike = "uniform", max_iter: int = 1000, tol: float = 1e-6) -> None:
         self.prior = prior

@@ -16,6 +16,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from manyhands._core.arrays import Array
 from manyhands._core.randomness import Seed
 from manyhands.aggregation.base import EM_CONSTRAINTS, EMAggregator, Inference
 from manyhands.annotations import Annotations
@@ -85,6 +86,11 @@ class IBCC(EMAggregator):
         "smoothing": Number(above=0),
         "prior_accuracy": Number(above=0, most=0.999),
     }
+
+    confusion_: Array
+    concentration_: Array
+    class_prior_: Array
+    restarts_: list[float]
 
     def __init__(
         self,

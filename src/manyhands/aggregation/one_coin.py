@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy.typing as npt
 
+from manyhands._core.arrays import Array
 from manyhands._core.randomness import Seed
 from manyhands.aggregation.base import EM_CONSTRAINTS, EMAggregator
 from manyhands.em.confusion_em import ConfusionEMFit
@@ -66,6 +67,8 @@ class OneCoin(EMAggregator):
     }
 
     _takes_weights: ClassVar[bool] = True
+
+    accuracy_: Array
 
     def __init__(
         self,

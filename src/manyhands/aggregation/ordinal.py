@@ -215,6 +215,10 @@ class OrdinalDawidSkene(Aggregator):
     spread_: Array
     spam_share_: Array
     class_prior_: Array
+    order_: npt.NDArray[Any]
+    grade_values_: Array
+    crowd_power_: float
+    withheld_: npt.NDArray[np.bool_]
 
     def __init__(
         self,

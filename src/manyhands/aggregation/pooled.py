@@ -510,6 +510,10 @@ class PooledDawidSkene(Aggregator):
     firing_: Array  # these three in a crowd of workers who use one class each
     _log_silence: Array  # (n_workers + 1, n_classes)
     _vote_weight: Array  # (n_workers + 1,)
+    types_: tuple[str, ...]
+    worker_types_: Array
+    tempering_exponent_: float
+    withheld_: npt.NDArray[np.bool_]
 
     def __init__(
         self,

@@ -151,6 +151,9 @@ class VoteDifficultyEM(Aggregator):
     _workers: Abilities  # the last worker is an unseen one
     _d: Array  # (n_items,)
     _mean_d: float
+    expertise_low_: Array
+    expertise_high_: Array
+    item_accuracy_: Array
 
     def __init__(
         self,

@@ -93,6 +93,8 @@ class AggNet(CrowdClassifier):
 
     _constraints: ClassVar[dict[str, Constraint]] = NETWORK_CONSTRAINTS | {"smoothing": Number(above=0)}
 
+    confusion_: Array
+
     def __init__(
         self,
         smoothing: float = 0.1,

@@ -117,6 +117,10 @@ class CoNAL(NoiseLayerClassifier):
         "penalty": Number(least=0),
     }
 
+    common_confusion_: Array
+    common_share_: Array
+    confusion_: Array
+
     def __init__(
         self,
         embedding: int = 20,

@@ -580,6 +580,11 @@ class CPC(CrowdClassifier):
         "random_state": RandomState(),
     }
 
+    mu_: float
+    worker_coef_: Array
+    cluster_: npt.NDArray[Any]
+    objective_: Array
+
     def __init__(
         self,
         mu: float | None = None,

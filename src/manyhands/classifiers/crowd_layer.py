@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from manyhands._core.arrays import Array
 from manyhands._core.randomness import Seed
 from manyhands.classifiers.network import TrainingContext
 from manyhands.classifiers.noise_layer import NOISE_LAYER_CONSTRAINTS, NoiseLayerClassifier, NoiseModel
@@ -86,6 +87,8 @@ class CrowdLayer(NoiseLayerClassifier):
     """
 
     _constraints: ClassVar[dict[str, Constraint]] = NOISE_LAYER_CONSTRAINTS | {"form": OneOf(FORMS)}
+
+    confusion_: Array
 
     def __init__(
         self,

@@ -150,6 +150,9 @@ class WorkerEmbedding(nn.Module):
     Shapes: features (n_workers, n_worker_features); codes (n_workers, size).
     """
 
+    projection: nn.Linear | None
+    free: nn.Parameter | None
+
     def __init__(
         self, n_workers: int, size: int, features: torch.Tensor | None = None, codes: torch.Tensor | None = None
     ) -> None:
@@ -241,6 +244,15 @@ class Generator(nn.Module):
 
     Shapes: features (n_workers, n_worker_features).
     """
+
+    n_classes: int
+    n_workers: int
+    item: nn.Sequential | None
+    worker: nn.Sequential | None
+    codes: WorkerEmbedding | None
+    truth: nn.Linear
+    noise: nn.Linear
+    out: nn.Linear
 
     def __init__(
         self,
@@ -340,6 +352,9 @@ def select(log_p: torch.Tensor, label: torch.Tensor) -> torch.Tensor:
 
 class ClassifierWithGenerator(nn.Module):
     """A classifier together with the generator that was trained with it; called, it is the classifier."""
+
+    network: nn.Module
+    generator: Generator
 
     def __init__(self, network: nn.Module, generator: Generator) -> None:
         super().__init__()

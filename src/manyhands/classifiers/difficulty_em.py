@@ -424,6 +424,13 @@ class BaseDifficultyEM(CrowdClassifier):
     ability_: Array
     difficulty_: Array
     floor_: float
+    expertise_: Array
+    expertise_low_: Array
+    expertise_high_: Array
+    item_accuracy_: Array
+    objective_: Array
+    log_likelihood_: Array
+    ridge_: float
 
     def __init__(
         self,

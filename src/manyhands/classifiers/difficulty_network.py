@@ -345,6 +345,15 @@ class DifficultyNetwork(CrowdClassifier):
         }
     )
 
+    ability_: Array
+    expertise_: Array
+    expertise_low_: Array
+    expertise_high_: Array
+    difficulty_: Array
+    floor_: float
+    item_accuracy_: Array
+    log_likelihood_: Array
+
     def __init__(
         self,
         difficulty: str = "classifier",

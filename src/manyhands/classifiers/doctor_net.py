@@ -215,6 +215,8 @@ class DoctorNet(CrowdClassifier):
         "bottleneck": Number(whole=True, least=1),
     }
 
+    worker_weight_: Array
+
     def __init__(
         self,
         weights: str = "learned",

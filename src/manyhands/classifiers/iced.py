@@ -1261,6 +1261,12 @@ class ICED(CrowdClassifier):
     _for_each_class = ("log_shift_",)
 
     log_shift_: Array
+    confusion_: Array
+    class_prior_: Array
+    posterior_original_: Array
+    posterior_first_: Array
+    certainty_: Array
+    n_synthetic_: npt.NDArray[Any]
 
     def __init__(
         self,

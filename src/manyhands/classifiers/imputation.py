@@ -38,8 +38,10 @@ from torch import nn
 from torch.nn import functional as F
 
 from manyhands import registry
+from manyhands._core.arrays import Array
 from manyhands._core.randomness import Seed, torch_seeded
 from manyhands._core.system import check_memory
+from manyhands.annotations import Annotations
 from manyhands.classifiers.base import CrowdClassifier
 from manyhands.classifiers.crowding_game import (
     ActiveWorkers,
@@ -167,6 +169,9 @@ class ImputedCrowdLayer(CrowdClassifier):
         "discriminator_epochs": Number(whole=True, least=0),
         "adversarial_epochs": Number(whole=True, least=0),
     }
+
+    imputed_annotations_: Annotations
+    confusion_: Array
 
     def __init__(
         self,

@@ -106,6 +106,8 @@ class MaxMIG(CrowdClassifier):
         "aggregator_learning_rate": Number(above=0),
     }
 
+    confusion_: Array
+
     def __init__(
         self,
         prior: str = "votes",

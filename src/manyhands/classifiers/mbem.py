@@ -97,6 +97,9 @@ class MBEM(CrowdClassifier):
         "smoothing": Number(above=0),
     }
 
+    confusion_: Array
+    class_prior_: Array
+
     def __init__(
         self,
         rounds: int = 2,

@@ -633,6 +633,9 @@ def _clear(folder: Path | None) -> None:
 class EpochThenUpdate:
     """The mini-batches of an epoch, then one call of `update()`: how EM steps alternate with epochs of a network."""
 
+    batches: Iterable[Any]
+    update: Callable[[], None]
+
     def __init__(self, batches: Iterable[Any], update: Callable[[], None]) -> None:
         self.batches, self.update = batches, update
 

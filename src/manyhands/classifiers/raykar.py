@@ -153,6 +153,7 @@ class Raykar(CrowdClassifier):
 
     confusion_: Array
     objective_: Array
+    ridge_: float
 
     def __init__(
         self,

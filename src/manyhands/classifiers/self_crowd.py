@@ -451,6 +451,13 @@ class SelfCrowd(CrowdClassifier):
         "warm_epochs": Number(whole=True, least=1),
     }
 
+    rounds_: list[dict[str, Any]]
+    best_round_: int
+    selected_counts_: npt.NDArray[Any]
+    combined_counts_: npt.NDArray[Any]
+    pseudo_annotations_: Annotations
+    confusion_: Array
+
     def __init__(
         self,
         base: Any = "crowd-layer",

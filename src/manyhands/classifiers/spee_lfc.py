@@ -208,6 +208,9 @@ class SpeeLFC(NoiseLayerClassifier):
         "difficulty_hidden": Number(whole=True, least=1),
     }
 
+    confusion_: Array
+    difficulty_: Array
+
     def __init__(
         self,
         diagonal: float = 0.8,

@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 import torch
 from torch import nn
 
+from manyhands._core.arrays import Array
 from manyhands._core.randomness import Seed
 from manyhands.classifiers.network import TrainingContext
 from manyhands.classifiers.noise_layer import NOISE_LAYER_CONSTRAINTS, NoiseLayerClassifier, NoiseModel, heldout_metric
@@ -102,6 +103,8 @@ class TraceReg(NoiseLayerClassifier):
         "warm_up": Number(whole=True, least=0),
         "diagonal": NoneOr(Number(above=0, most=0.999)),
     }
+
+    confusion_: Array
 
     def __init__(
         self,

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from manyhands import registry
 from manyhands._core.arrays import Array
 from manyhands._core.randomness import Seed, seed_unset
+from manyhands.aggregation.base import Aggregator
 from manyhands.classifiers.base import CrowdClassifier
 from manyhands.classifiers.network import AGGREGATOR, NETWORK_CONSTRAINTS, FitResult, TrainingContext, infer_truth
 from manyhands.em.decisions import pick_classes
@@ -96,6 +97,8 @@ class TwoStage(CrowdClassifier):
         "classifier": NameOr(("network", "logistic-regression"), "predict_proba", "a scikit-learn classifier"),
         "soft": Boolean(),
     }
+
+    aggregator_: Aggregator
 
     def __init__(
         self,

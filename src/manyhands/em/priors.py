@@ -109,9 +109,7 @@ def is_nan(value: Any) -> bool:
     return isinstance(value, float) and value != value
 
 
-def gold_codes(
-    gold: Mapping[Any, Any] | None, item_ids: npt.NDArray[Any], classes: npt.NDArray[Any]
-) -> npt.NDArray[np.int32] | None:
+def gold_codes(gold: Any, item_ids: npt.NDArray[Any], classes: npt.NDArray[Any]) -> npt.NDArray[np.int32] | None:
     """Gold labels as class codes.
 
     Shapes: item_ids (n_items,); classes (n_classes,); returns (n_items,).

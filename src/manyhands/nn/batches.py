@@ -44,6 +44,13 @@ class AnnotationBatches:
     Shapes: weight (n_annotations,).
     """
 
+    annotations: Annotations
+    batch_size: int
+    rng: np.random.Generator | None
+    device: torch.device | str
+    weight: torch.Tensor | None
+    items: Codes
+
     def __init__(
         self,
         annotations: Annotations,

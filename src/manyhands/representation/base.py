@@ -64,6 +64,7 @@ class RepresentationLearner(FeatureMethod):
 
     labels: Any
     embedding_size: int
+    aggregator_: Aggregator
 
     def __sklearn_tags__(self) -> Any:
         """Return the tags of a method that transforms features; embeddings are float64 whatever X is."""

@@ -166,6 +166,8 @@ class Center(_MetricLearner):
         "normalise": Boolean(),
     }
 
+    centers_: Array
+
     def __init__(
         self,
         margin: float | None = None,
@@ -314,6 +316,8 @@ class Contrastive(_MetricLearner):
         "margin": Number(above=0),
         "loss": OneOf(("hadsell", "koch")),
     }
+
+    distance_weight_: Array
 
     def __init__(
         self,
@@ -558,6 +562,8 @@ class RLL(_MetricLearner):
         "scale": NoneOr(Number(above=0)),
         "confidence": OneOf(("bayesian", "mle", "assurance")),
     }
+
+    confidence_: Array
 
     def __init__(
         self,

@@ -29,6 +29,7 @@ from torch import nn
 from manyhands import registry
 from manyhands._core.arrays import Array, Indices
 from manyhands._core.randomness import Seed
+from manyhands.aggregation.base import Aggregator
 from manyhands.annotations import Annotations
 from manyhands.classifiers.base import CrowdClassifier, FeatureMethod
 from manyhands.classifiers.network import (
@@ -63,6 +64,7 @@ from manyhands.representation.neucrowd_training import (
     SafetyAwareSampling,
     TupletLoss,
     Tuplets,
+    TupletSampler,
     new_embedder,
     safe_shares,
     train_members,
@@ -292,6 +294,14 @@ class NeuCrowd(_EmbeddingMethod):
         "activation": OneOf(tuple(ACTIVATIONS)),
         "optimizer": OneOf(("adam", "adadelta")),
     }
+
+    confidence_: Array
+    safe_: npt.NDArray[np.bool_]
+    C_: float
+    best_setting_: int
+    setting_: dict[str, float]
+    samplers_: list[TupletSampler]
+    aggregator_: Aggregator
 
     def __init__(
         self,

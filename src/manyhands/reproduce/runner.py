@@ -132,7 +132,7 @@ class DataBuilder:
     """
 
     def __init__(self, keep_mb: float = _KEEP_MB) -> None:
-        self.n_built = 0
+        self.n_built: int = 0
         self._pipe: Any = None
         self._process: Any = None
         self._recent = _Recent(keep_mb)

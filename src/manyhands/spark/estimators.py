@@ -128,6 +128,13 @@ class CrowdModel:
         Method, parameters, sizes, classes, and how the fit ended.
     """
 
+    spark: Session
+    items: DataFrame
+    workers: DataFrame
+    confusions: DataFrame | None
+    summary: dict[str, Any]
+    _local_model: Any
+
     def __init__(
         self,
         spark: Session,
