@@ -1,4 +1,4 @@
-"""The pages on the five papers: each function, line and test of a table exists, and figures are those of the results."""
+"""Pages on the five papers: each function, line and test of a table exists, and figures are those of the results."""
 
 import ast
 import re
