@@ -10,6 +10,7 @@ from manyhands.em import driver
 from manyhands.em.ability import Abilities, easiness
 from manyhands.exceptions import ParameterError
 from manyhands.linear import newton_ascent
+from manyhands.reproduce import load_table
 from manyhands.simulate import make_difficulty_gaussians
 from manyhands.testing.crowds import feature_crowd
 from reference import slow_difficulty as slow
@@ -191,3 +192,17 @@ def test_defaults_are_the_papers_and_plus_states_its_own():
     for model, expected in [(DifficultyEM(), printed), (FixedDifficultyEM(), printed), (DifficultyEM.plus(), ours)]:
         assert {name: getattr(model, name) for name in expected} == expected and model.threshold == 0.5
     assert DifficultyEM().prior == DifficultyEM.plus().prior == "classifier" and FixedDifficultyEM().prior == "votes"
+
+
+def test_the_published_network_is_that_of_the_table():
+    """The row of all 30 epochs; Fixed has vote shares as difficulty and prior, and abilities that are updated."""
+    table = load_table("difficulty-em/images")
+    row = next(row for row in table.rows if row.name == "Adaptive, all 30 epochs")
+    expected = DifficultyNetwork(**{name: None if value == "none" else value for name, value in row.parameters.items()})
+    assert DifficultyNetwork.published().get_params() == expected.get_params()
+    fixed = DifficultyNetwork.published("fixed", hidden=(8,))
+    settings = ("votes", "votes", "mle", "gradient", 0.0, (8,))
+    found = (fixed.difficulty, fixed.prior, fixed.ability_update, fixed.ability_step, fixed.floor, fixed.hidden)
+    assert found == settings
+    with pytest.raises(ParameterError, match="adaptive"):
+        DifficultyNetwork.published("other")

@@ -85,9 +85,9 @@ class CrowdInG(CrowdClassifier):
     real crowds the adversarial training adds little to the classifier that it starts from (docs/results/crowding.md).
 
     The paper searches mu and the learning rates. Here mu is the mean cost, held-out annotations select the epoch
-    (`adversarial__early_stopping`), and learning rates are 3e-4, the largest of the paper's grid, times the factors of its
-    code: 3e-4 for the discriminator, 6e-5 for the classifier (1/5) and 3e-3 for the generator (10). The last two are
-    outside the grid, which Section 4.1 gives for both modules. (It prints 3.0 x 10^4; the minus signs are lost.)
+    (`adversarial__early_stopping`), and learning rates are 3e-4, the largest of the paper's grid, times the factors of
+    its code: 3e-4 for the discriminator, 6e-5 for the classifier (1/5) and 3e-3 for the generator (10). The last two
+    are outside the grid, which Section 4.1 gives for both modules. (It prints 3.0 x 10^4; the minus signs are lost.)
 
     Workers without labels are left out. Generator and discriminator read X as vectors: images are flattened to pixels.
 

@@ -18,7 +18,7 @@ Y. Xu, T. Zhang, D. Zhang and W. Zhang, Data difficulty specified crowdsourcing.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -57,7 +57,7 @@ from manyhands.nn.backbones import probabilities
 from manyhands.nn.batches import Batch
 from manyhands.nn.losses import log_mixture, soft_cross_entropy
 from manyhands.nn.train import descend, run_epoch
-from manyhands.validation import Constraint, Number, OneOf
+from manyhands.validation import Constraint, Number, OneOf, check_parameters
 
 # ----------------------------------------------------------------------------------------------------
 # What difficulty EM with a network keeps between epochs: posterior, abilities and floor, and their updates. These are
@@ -205,18 +205,31 @@ class EMState(nn.Module):
         return floor * EASIEST + (1 - floor) * bare
 
 
+# What the published forms set; the two epochs on the vote shares before EM begins are ours, as in the defaults.
+_PUBLISHED: dict[str, dict[str, Any]] = {
+    "adaptive": {"difficulty_gradient": True},
+    "fixed": {"difficulty": "votes", "prior": "votes", "vote_smoothing": 0.0, "ability_update": "mle"},
+}
+_OF_BOTH: dict[str, Any] = {
+    "floor": 0.0,
+    "ability_step": "gradient",
+    "backbone": "convnet",
+    "max_epochs": 30,  # the authors' program; the paper gives no number
+    "patience": None,
+}
+
+
 class DifficultyNetwork(CrowdClassifier):
     """Neural network with worker abilities, on items whose difficulty follows from the network or the votes.
 
     Gold enters the posterior. The final posterior uses all labels, held-out ones included. Use it where features need
     a network; for linear classifiers `DifficultyEM` is faster.
 
-    The defaults are not the paper's. Adaptive as published has ``floor=0.0, difficulty_gradient=True,
-    ability_step="gradient"``. Fixed has ``difficulty="votes", prior="votes", vote_smoothing=0.0, floor=0.0``; its
-    abilities are then frozen, as the authors' program amounts to; the print (line 12 of Algorithm 3) updates them too
-    (``ability_update="mle", ability_step="gradient"``). Both have ``backbone="convnet"``, where batch normalisation is
-    between the fourth convolution and its ReLU; the paper prints it behind the fourth pooling, the authors' code has it
-    behind the first convolution. The numbers of filters are not printed.
+    The defaults are ours. `DifficultyNetwork.published()` is Adaptive as published, ``published("fixed")`` Fixed by the
+    print of Algorithm 3; in the authors' program the abilities of Fixed hardly leave their start
+    (``ability_update="frozen"``). Both have the convolutional network, where batch normalisation is between the fourth
+    convolution and its ReLU; the paper prints it behind the fourth pooling, the authors' code has it behind the first
+    convolution. The numbers of filters are not printed.
 
     Parameters
     ----------
@@ -414,6 +427,25 @@ class DifficultyNetwork(CrowdClassifier):
         self.device = device
         self.checkpoint = checkpoint
         self.random_state = random_state
+
+    @classmethod
+    def published(cls, form: str = "adaptive", **changes: Any) -> Self:
+        """The network half of the paper: Adaptive (Algorithm 2) or Fixed (Algorithm 3), for images.
+
+        Parameters
+        ----------
+        form : {"adaptive", "fixed"}, default="adaptive"
+            Source of the difficulty: the network, through which its training then goes, or the vote shares, which are
+            the prior too.
+        **changes : object
+            Constructor parameters that differ.
+
+        Returns
+        -------
+        DifficultyNetwork
+        """
+        check_parameters("DifficultyNetwork.published", {"form": form}, {"form": OneOf(tuple(_PUBLISHED))})
+        return cls(**_PUBLISHED[form], **_OF_BOTH).set_params(**changes)
 
     def _learn(self, context: TrainingContext) -> FitResult:
         """Algorithm 2 (Adaptive) or Algorithm 3 (Fixed) with Algorithm 1 for a network, line by line."""

@@ -336,8 +336,8 @@ class SelfCrowd(CrowdClassifier):
     cannot follow from Eq. 5, which is inverse to the pool and so selects more of rare classes than of frequent ones.
     That the method "greatly alleviates the class-imbalance" (Section 3.2, Figure 3c) is said of labels and
     pseudo-annotations together, where it holds. Where a class has fewer candidates than its M_c, the other classes
-    get the rest. The paper's 25 epochs of batch 512 are 500 gradient steps a round on its 10,000 augmented rows; with the
-    same defaults they are 50 on 1,000 rows.
+    get the rest. The paper's 25 epochs of batch 512 are 500 gradient steps a round on its 10,000 augmented rows; with
+    the same defaults they are 50 on 1,000 rows.
 
     Use it where items have few labels and some classes are rare; with many labels per item the base method is faster.
 

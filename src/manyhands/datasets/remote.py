@@ -264,8 +264,8 @@ SOURCES: dict[str, PublicSet] = {
         ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"),
     ),
     "gisette": PublicSet(
-        "Gisette, UCI: two handwritten digits by 5,000 numbers, half of them without information; 6,000 items and 1,000 "
-        "for testing; no annotations. The classes are 1 where the file has 1, and 0 where it has -1.",
+        "Gisette, UCI: two handwritten digits by 5,000 numbers, half of them without information; 6,000 items and "
+        "1,000 for testing; no annotations. The classes are 1 where the file has 1, and 0 where it has -1.",
         (
             Remote(
                 f"{_GISETTE}/GISETTE",

@@ -311,8 +311,9 @@ def to_markdown(shown: Page) -> str:
     for what, columns, rows in sections(shown):
         parts += [f"## {what[0].upper()}{what[1:]}", grid(columns, rows)]
     parts.append(
-        "*Above*, *below*: the 95% interval of the difference excludes 0 (t distribution; the paper's deviation over as many "
-        "runs as ours). *Within*: otherwise, if closer than two points. *Undecided*: the seeds differ too much to tell."
+        "*Above*, *below*: the 95% interval of the difference excludes 0 (t distribution; the paper's deviation over "
+        "as many runs as ours). *Within*: otherwise, if closer than two points. *Undecided*: the seeds differ too much "
+        "to tell."
     )
     tested = sum(pair["p"] is not None for pair in shown["pairs"])
     if tested and shown["focus"] is not None:

@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from statistics import fmean
 from typing import Any
 
@@ -277,7 +277,20 @@ def _data_panels(table: Table, entries: Sequence[Mapping[str, Any]]) -> dict[str
         if dataset.name in shown:
             base = dataset.name if table.sweeps else dataset.load or dataset.make or dataset.name
             panels.setdefault(base, []).append(dataset.name)
-    return {os.path.commonprefix(names).rstrip(" ,") or base: names for base, names in panels.items()}
+    return {_shared_name(names) or base: names for base, names in panels.items()}
+
+
+def _shared_name(names: Sequence[str]) -> str:
+    """Return the first parts, between commas, that all names have.
+
+    Examples
+    --------
+    >>> _shared_name(["LabelMe, all", "LabelMe, 10 % removed"]), _shared_name(["a, 1", "b, 1"])
+    ('LabelMe', '')
+    """
+    parts = [name.split(", ") for name in names]
+    n = next((at for at, one in enumerate(zip(*parts)) if len(set(one)) > 1), min(map(len, parts)))
+    return ", ".join(parts[0][:n])
 
 
 def _row_traces(row: str, series: int, here: Sequence[Mapping[str, Any]]) -> list[Trace]:
@@ -311,7 +324,7 @@ def _side_by_side(traces: Sequence[Trace]) -> list[Trace]:
     places = sorted({x for trace in traces if trace.mark for x in trace.x})
     if len(moving) < 2 or len(places) < 2:
         return list(traces)
-    step = _ROOM * min(b - a for a, b in zip(places, places[1:])) / (len(moving) - 1)
+    step = _ROOM * min(b - a for a, b in pairwise(places)) / (len(moving) - 1)
     shift = {series: step * (at - (len(moving) - 1) / 2) for at, series in enumerate(moving)}
     return [replace(t, x=[x + shift[t.series] for x in t.x]) if t.mark else t for t in traces]
 

@@ -1,9 +1,10 @@
 """Measured values compared with published ones.
 
 A measured mean is *above* or *below* the published value if the 95% interval of the difference, by the t distribution,
-excludes 0 (and, if the paper gives no standard deviation, they differ by two points or more). Otherwise it is *within* if
-they differ by less than two points and the standard error does not exceed two points. All else is *undecided*: more noise
-must not look like more agreement. The number of runs behind a paper's deviation is rarely given; it is taken to be ours.
+excludes 0 and, if the paper gives no standard deviation, they differ by two points or more. Otherwise it is *within* if
+they differ by less than two points and the standard error does not exceed two points. All else is *undecided*: more
+noise must not look like more agreement. The number of runs behind a paper's deviation is rarely given; it is taken to
+be ours.
 
 References
 ----------
