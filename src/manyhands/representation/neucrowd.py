@@ -27,7 +27,7 @@ import torch
 from torch import nn
 
 from manyhands import registry
-from manyhands._core.arrays import Array, Indices
+from manyhands._core.arrays import Array, Indices, Mask
 from manyhands._core.randomness import Seed
 from manyhands.aggregation.base import Aggregator
 from manyhands.annotations import Annotations
@@ -296,7 +296,7 @@ class NeuCrowd(_EmbeddingMethod):
     }
 
     confidence_: Array
-    safe_: npt.NDArray[np.bool_]
+    safe_: Mask
     C_: float
     best_setting_: int
     setting_: dict[str, float]
