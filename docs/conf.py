@@ -53,12 +53,13 @@ numpydoc_xref_param_type = True
 numpydoc_xref_ignore = "all"
 numpydoc_xref_aliases = inventories.ALIASES
 add_module_names = False
+toc_object_entries_show_parents = "hide"
+smartquotes = False  # types such as {"a", "b"} are code
 python_use_unqualified_type_names = True
 viewcode_line_numbers = True
 
 # References into other projects are resolved by the files of `inventories`, never by a network.
 intersphinx_mapping = inventories.mapping(DOCS / "inventories", Path(os.environ.get("TMPDIR", "/tmp")))
-intersphinx_disabled_reftypes = ["*"]
 
 sphinx_gallery_conf = {
     "examples_dirs": [str(DOCS.parent / "examples" / "gallery")],
@@ -88,7 +89,7 @@ html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {
     "logo": {"text": "manyhands"},
-    "header_links_before_dropdown": 7,
+    "header_links_before_dropdown": 8,
     "navbar_align": "left",
     "navbar_end": ["theme-switcher"],
     "show_toc_level": 2,

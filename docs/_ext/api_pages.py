@@ -181,7 +181,7 @@ def _constant(entry: Entry) -> str:
         said = f"Value: ``{value!r}``."
     said = re.sub(r"<function (\w+) at 0x\w+>", r"\1", said)
     body = _indent(f"{entry.summary}\n\n{said}")
-    return f".. py:data:: {entry.path}\n   :type: {type(value).__name__}\n\n{body}\n\n"
+    return f".. py:data:: {entry.name}\n   :type: {type(value).__name__}\n\n{body}\n\n"
 
 
 def _function_page(entry: Entry) -> str:
@@ -190,8 +190,8 @@ def _function_page(entry: Entry) -> str:
 
 def _shown(entry: Entry) -> str:
     """Title of a page; a name of two packages is shown with its package."""
-    names = [e.name for e in entries()]
-    return entry.name if names.count(entry.name) == 1 else entry.path.removeprefix("manyhands.")
+    first = next(e for e in entries() if e.name == entry.name)
+    return entry.name if first is entry else entry.path.removeprefix("manyhands.")
 
 
 def _class_page(entry: Entry) -> str:

@@ -39,7 +39,7 @@ _LINKS = (  # in the documents below docs
     (re.compile(r"\]\((?:\.\./)+README\.md"), "](/index.md"),
     (re.compile(r"\]\((?:\.\./)+(examples|benchmarks|src|tests|CITATION\.cff|pyproject\.toml|LICENSE)"), r"](/repository/\1"),
     (re.compile(r"\]\((?:\.\./)*(?:docs/)?results/?\)"), "](/results/index.md)"),
-    (re.compile(r"\]\((?:\.\./results/)?reproduced/?\)"), "](/results/index.md)"),
+    (re.compile(r"\]\((?:\.\./)*(?:results/)?reproduced/?\)"), "](/results/index.md)"),
 )
 _LINKS_OF_ROOT = (
     (re.compile(r"\]\(docs/results/?\)"), "](results/index.md)"),

@@ -113,8 +113,9 @@ def _needs_torch(cls: type) -> bool:
 
 
 def _markdown(lines: list[str]) -> str:
-    """Text of a docstring as Markdown: what is indented is code in both."""
-    return "\n".join(lines).replace("``", "`").strip("\n")
+    """Text of a docstring as Markdown, without its indented formulas, which the page has already."""
+    kept = [line for line in lines if not line.startswith("    ")]
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(kept)).replace("``", "`").strip()
 
 
 def _own_defaults(name: str) -> dict[str, Any]:

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from functools import cache
 from typing import Any
@@ -32,7 +33,7 @@ def targets() -> dict[str, str]:
     known: dict[str, str] = {}
     for entry in api_pages.entries():
         names = [entry.path, *entry.aliases]
-        if entry.kind in ("class", "exception") or "_" in entry.name.strip("_"):
+        if entry.kind in ("class", "exception") or "_" in entry.name.strip("_") or entry.name.isupper():
             names.append(entry.name)
         for name in names:
             known.setdefault(name, entry.path)
@@ -52,7 +53,7 @@ def link_of(text: str, docname: str) -> nodes.Node | None:
     """A reference to the object that a piece of code names, unless the page is that of the object."""
     name = re.sub(r"\(.*\)$", "", text)
     target = targets().get(name)
-    if target is None or docname == f"api/{target}" or docname.startswith(f"api/{target.rpartition('.')[0]}."):
+    if target is None or docname in (f"api/{target}", f"api/{target.rpartition('.')[0]}"):
         return None
     reference = addnodes.pending_xref(
         "", refdomain="py", reftype="obj", reftarget=target, refexplicit=True, refdoc=docname, refwarn=True
@@ -110,6 +111,20 @@ def before_numpydoc(app: Sphinx, what: str, name: str, obj: Any, options: Any, l
     lines[:] = with_literal_blocks(text)
 
 
+def constructor_signature(
+    app: Sphinx, what: str, name: str, obj: Any, options: Any, signature: str, returned: str
+) -> tuple[str, str] | None:
+    """The parameters of the constructor: `__new__`, which takes anything, is there for error messages."""
+    if what != "class" or "__init__" not in dir(obj):
+        return None
+    try:
+        found = inspect.signature(obj.__init__)
+    except (TypeError, ValueError):  # of a class written in C
+        return None
+    plain = [p.replace(annotation=p.empty) for p in list(found.parameters.values())[1:]]
+    return str(found.replace(parameters=plain, return_annotation=found.empty)), ""
+
+
 def without_section(lines: list[str], title: str) -> list[str]:
     """A docstring without one of its sections."""
     kept, skipping = [], False
@@ -151,7 +166,8 @@ def visit_math(translator: Any, node: nodes.math) -> None:
 
 def visit_displaymath(translator: Any, node: nodes.math_block) -> None:
     """A formula of its own; a keyboard can scroll one that is wider than the page."""
-    formula = _mathml(node.astext(), "block")
+    parts = node.astext().split(r"\qquad")  # a line each: a wide formula is hard to read on a narrow page
+    formula = "".join(f"<div>{_mathml(part.strip(), 'block')}</div>" for part in parts)
     identifier = f' id="{node["ids"][0]}"' if node["ids"] else ""
     translator.body.append(f'<div class="formula" tabindex="0" role="group" aria-label="Formula"{identifier}>')
     translator.body.append(f"{formula}</div>\n")
@@ -167,6 +183,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_role("code-or-link", code_role)
     app.add_transform(LinkCode)
     app.connect("autodoc-process-docstring", before_numpydoc, priority=400)  # numpydoc has 500
+    app.connect("autodoc-process-signature", constructor_signature)
     app.connect("env-updated", lambda app, env: note_aliases(app, env) or [])
     app.add_html_math_renderer("mathml", (visit_math, None), (visit_displaymath, None))
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
