@@ -53,6 +53,7 @@ def pages() -> dict[str, str]:
         autoescape=False,  # Markdown
     )
     environment.filters["cell"] = lambda text: " ".join(text.split()).replace("|", "\\|")
+    environment.filters["table_head"] = lambda names, first: f"{first} | {names} |\n|{' --- |' * (names.count(' | ') + 2)}"
     page = environment.get_template("method.md.j2")
     texts = {f"methods/{name}.md": page.render(facts_of(name)) for name in registry.names()}
     index = environment.get_template("methods.md.j2")
