@@ -22,7 +22,7 @@ PACKAGES = {  # module -> what it is for, in the order of the reference; an obje
     "manyhands.classifiers": "Classifiers trained on crowd labels, and the groups of options that they take.",
     "manyhands.representation": "Representation learners: embeddings of features, learned from a crowd's labels.",
     "manyhands.comparison": "Methods ranked by held-out labels, without truth.",
-    "manyhands.trust": "Answers of experts: accuracy with an interval, calibration, guarantees, machines as annotators.",
+    "manyhands.trust": "Answers of experts: accuracy with an interval, calibration, guarantees, machines in the crowd.",
     "manyhands.scorecards": "A quality report for each worker.",
     "manyhands.metrics": "Agreement of workers, accuracy, calibration.",
     "manyhands.simulate": "Simulated crowds with known truth.",

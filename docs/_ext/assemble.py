@@ -2,9 +2,9 @@
 
     python docs/_ext/assemble.py build/docs/source
 
-The documents are written for a forge, where they link to each other and to files of the repository by relative paths. In
-the site they all stand below one folder, so a few links change (`_LINKS`). A file is written only if its text differs,
-by which Sphinx knows what to read again.
+The documents are written for a forge, where they link to each other and to files of the repository by relative paths.
+In the site they all stand below one folder, so a few links change (`_LINKS`). A file is written only if its text
+differs, by which Sphinx knows what to read again.
 """
 
 from __future__ import annotations
@@ -37,7 +37,12 @@ _LINKS = (  # in the documents below docs
     (re.compile(r"\]\((?:\.\./)+CONTRIBUTING\.md"), "](/contributing.md"),
     (re.compile(r"\]\((?:\.\./)+CHANGELOG\.md"), "](/changelog.md"),
     (re.compile(r"\]\((?:\.\./)+README\.md"), "](/index.md"),
-    (re.compile(r"\]\((?:\.\./)+(examples|benchmarks|src|tests|CITATION\.cff|pyproject\.toml|LICENSE)"), r"](/repository/\1"),
+    (
+        re.compile(r"\]\((?:\.\./)+(examples|benchmarks|src|tests|CITATION\.cff|pyproject\.toml|LICENSE)"),
+        r"](/repository/\1",
+    ),
+    (re.compile(r"\]\(_sections/project\.md"), "](/project.md"),
+    (re.compile(r"\]\(_sections/(\w+)\.md"), r"](/\1/index.md"),
     (re.compile(r"\]\((?:\.\./)*(?:docs/)?results/?\)"), "](/results/index.md)"),
     (re.compile(r"\]\((?:\.\./)*(?:results/)?reproduced/?\)"), "](/results/index.md)"),
 )

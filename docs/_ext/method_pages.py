@@ -14,10 +14,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import api_pages
 import jinja2
 from numpydoc.docscrape import NumpyDocString
 
-import api_pages
 from manyhands import registry
 
 DOCS = Path(__file__).resolve().parents[1]
@@ -53,7 +53,9 @@ def pages() -> dict[str, str]:
         autoescape=False,  # Markdown
     )
     environment.filters["cell"] = lambda text: " ".join(text.split()).replace("|", "\\|")
-    environment.filters["table_head"] = lambda names, first: f"{first} | {names} |\n|{' --- |' * (names.count(' | ') + 2)}"
+    environment.filters["table_head"] = lambda names, first: (
+        f"{first} | {names} |\n|{' --- |' * (names.count(' | ') + 2)}"
+    )
     page = environment.get_template("method.md.j2")
     texts = {f"methods/{name}.md": page.render(facts_of(name)) for name in registry.names()}
     index = environment.get_template("methods.md.j2")
@@ -141,7 +143,9 @@ def _command(kinds: list[str], name: str) -> str:
     """The command line that uses a method, if there is one."""
     if "aggregator" in kinds:
         return f"manyhands aggregate ratings.csv --method {name} -o out"
-    return f"manyhands train ratings.csv --features features.csv --method {name} -o out" if "classifier" in kinds else ""
+    return (
+        f"manyhands train ratings.csv --features features.csv --method {name} -o out" if "classifier" in kinds else ""
+    )
 
 
 def _title_of(page: str) -> str:

@@ -13,6 +13,7 @@ import re
 from functools import cache
 from typing import Any
 
+import api_pages
 import latex2mathml.converter
 from docutils import nodes
 from sphinx import addnodes
@@ -20,8 +21,6 @@ from sphinx.application import Sphinx
 from sphinx.domains.python import ObjectEntry, PythonDomain
 from sphinx.environment import BuildEnvironment
 from sphinx.transforms import SphinxTransform
-
-import api_pages
 
 # ----------------------------------------------------------------------------------------------------
 # Links from code.
@@ -138,7 +137,7 @@ def without_section(lines: list[str], title: str) -> list[str]:
 
 
 def with_literal_blocks(lines: list[str]) -> list[str]:
-    """Paragraphs that are indented by four become literal blocks, as they are in Markdown; sections stay as they are."""
+    """Paragraphs that are indented by four become literal blocks, as in Markdown; sections stay as they are."""
     done: list[str] = []
     literal = False
     for at, line in enumerate(lines):

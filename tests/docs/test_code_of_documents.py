@@ -1,7 +1,7 @@
 """The Python of every document runs, block after block, and every command of a document is one that the program takes.
 
-README.md, from-crowd-kit.md, notebooks.md and learning.md have tests of their own in tests/test_readme.py, CONTRIBUTING.md
-in tests/test_contributing.py.
+README.md, from-crowd-kit.md, notebooks.md and learning.md have tests of their own in tests/test_readme.py,
+CONTRIBUTING.md in tests/test_contributing.py.
 """
 
 import re
@@ -36,7 +36,7 @@ DATA = {"datasets.load(", "make_long_tail_on("}  # real data in MANYHANDS_DATA
 def documents():
     """The documents with Python in them."""
     for path in sorted(DOCS.rglob("*.md")):
-        if path.name not in ELSEWHERE and "_" != path.relative_to(DOCS).parts[0][0] and python_of(path):
+        if path.name not in ELSEWHERE and path.relative_to(DOCS).parts[0][0] != "_" and python_of(path):
             yield path
 
 
@@ -130,7 +130,9 @@ def offenders():
             if words[0] not in group.commands:
                 yield f"{path.name}: manyhands {words[0]}"
                 continue
-            known = {"--help"} | {option for p in group.commands[words[0]].params for option in (*p.opts, *p.secondary_opts)}
+            known = {"--help"} | {
+                option for p in group.commands[words[0]].params for option in (*p.opts, *p.secondary_opts)
+            }
             given = [word.partition("=")[0] for word in words[1:] if re.match(r"--?[a-zA-Z]", word)]
             yield from (f"{path.name}: manyhands {words[0]} {option}" for option in given if option not in known)
 
