@@ -86,6 +86,7 @@ html_static_path = [str(DOCS / "_static")]
 html_css_files = ["site.css"]
 html_math_renderer = "mathml"
 html_show_sourcelink = False
+html_show_search_summary = False  # excerpts are loaded from pages, which a browser refuses for files
 html_copy_source = False
 html_theme_options = {
     "logo": {"text": "manyhands"},

@@ -1,8 +1,8 @@
 """References into other projects, from lists of names that are committed.
 
 A file such as `inventories/numpy.txt` has the address of the documentation in its first line, and then one line for
-each name that our pages refer to: `domain:role name page`, where `$` stands for the name. Sphinx reads them as inventories;
-nothing is downloaded, and what is not listed is no link.
+each name that our pages refer to: `domain:role name page`, where `$` stands for the name. Sphinx reads them as
+inventories; nothing is downloaded, and what is not listed is no link.
 """
 
 from __future__ import annotations

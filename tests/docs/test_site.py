@@ -108,7 +108,7 @@ def test_every_attribute_is_on_the_page_of_its_class(pages, inventory):
     missing, n_attributes = [], 0
     classes = {value for _, value in exported() if inspect.isclass(value)}
     assert len(classes) > 90
-    homes = {value: name for name, value in reversed([*exported()])}
+    homes = {value: name for name, value in reversed([*exported()]) if inspect.isclass(value)}
     for cls in classes:
         place = inventory[homes[cls]].partition("#")[0]
         text = " ".join(pages[place].words)
