@@ -277,7 +277,7 @@ def calibration_error(confidence: np.ndarray, right: np.ndarray) -> float:
 
 
 def cells(method: str, names: list[str]) -> list[dict[str, Any]]:
-    """Figures of a method on these sets, or the reasons why there are none."""
+    """Figures of a method on these sets, smaller ones first, or the reasons why there are none."""
     package, _, needs_features = METHODS[method]
     try:
         version = importlib.metadata.version(package)
@@ -285,45 +285,49 @@ def cells(method: str, names: list[str]) -> list[dict[str, Any]]:
         return [{"method": method, "data": name, "reason": "not installed"} for name in names]
     possible = [name for name in names if name in FEATURES or not needs_features]
     found = {name: {"reason": "needs features"} for name in names if name not in possible}
-    while possible:
-        for name, figures in _run(method, possible):
-            found[name] = figures
-            possible = possible[1:]
-            print(f"{method}: {name}: {figures}", flush=True)
+    for name, figures in _run(method, possible):
+        found[name] = figures
+        print(f"{method}: {name}: {figures}", flush=True)
     return [{"method": method, "data": name, "version": version} | found[name] for name in names]
 
 
 def _run(method: str, names: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Figures of one process, which is ended at the first set that takes longer than the limit."""
+    """Figures of one process, which ends at the first set that takes longer than the limit: larger ones would too."""
     context = multiprocessing.get_context("spawn")
     receive, send = context.Pipe(duplex=False)
     process = context.Process(target=_work, args=(method, names, send))
     process.start()
     send.close()
-    left = list(names)
+    left, reason = list(names), "failed"
     try:
         receive.recv()
         while left:
             if not receive.poll(LIMIT):
-                yield left[0], {"reason": f"more than {LIMIT:.0f} s"}
-                return
+                reason = f"more than {LIMIT:.0f} s, or a smaller set took longer"
+                break
             yield left.pop(0), receive.recv()
     except EOFError:  # the process ended, whatever the reason
-        for name in left:
-            yield name, {"reason": "failed"}
+        pass
     finally:
         process.kill()
         process.join()
+    for name in left:
+        yield name, {"reason": reason}
 
 
 def measure(names: list[str]) -> None:
-    """Measure all methods on these sets, and write the rows; those of other sets stay."""
-    rows = [row for row in _stored()["rows"] if row["data"] not in names] if ROWS.is_file() else []
-    rows += [row for method in METHODS for row in cells(method, names)]
+    """Measure the methods that have no rows yet on these sets; rows are written after every method."""
+    stored = _stored() if ROWS.is_file() else {"rows": []}
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout
     machine = {"processor": _processor(), "cores": os.cpu_count(), "python": platform.python_version()}
-    stored = {"commit": commit.strip(), "machine": machine, "limit": LIMIT, "rows": rows}
-    ROWS.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
+    by_size = sorted(names, key=lambda name: Crowd(name).votes.n_annotations)
+    for method in METHODS:
+        measured = {row["data"] for row in stored["rows"] if row["method"] == method}
+        left = [name for name in by_size if name not in measured]
+        rows = cells(method, left) if left else []
+        stored["rows"] += sorted(rows, key=lambda row: names.index(row["data"]))
+        stored |= {"commit": commit.strip(), "machine": machine, "limit": LIMIT}
+        ROWS.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
 
 
 def _processor() -> str:
