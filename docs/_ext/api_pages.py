@@ -34,13 +34,21 @@ PACKAGES = {  # module -> what it is for, in the order of the reference; an obje
     "manyhands.reproduce": "The papers' tables: what they measure and how they are run.",
     "manyhands.testing": "The checks that every method passes, also one of your own.",
     "manyhands.spark": "Aggregation on Spark, with the same bits as on one machine.",
+    "manyhands.jobs.aggregate": "What `manyhands aggregate` does, as a function: files to labels and workers.",
+    "manyhands.jobs.agree": "What `manyhands agree` and `alt-test` do.",
+    "manyhands.jobs.ask": "What `manyhands ask` does.",
+    "manyhands.jobs.convert": "What `manyhands convert` and `inspect` do.",
+    "manyhands.jobs.doctor": "What `manyhands doctor` does.",
+    "manyhands.jobs.report": "What `manyhands report` does.",
+    "manyhands.jobs.simulate": "What `manyhands simulate` and `demo` do.",
+    "manyhands.jobs.train": "What `manyhands train`, `predict` and `evaluate` do.",
     "manyhands.exceptions": "All errors and warnings.",
     "manyhands": "What is needed most: labels, aggregators, the five papers' systems, and what follows a fit.",
 }
 _NO_LIST = {"manyhands.registry", "manyhands.exceptions"}  # modules without `__all__`: their own public names
 
 
-@dataclass
+@dataclass(eq=False)
 class Entry:
     """An exported object: where it is exported, and its name there."""
 
@@ -80,7 +88,15 @@ def exported_names(module: str) -> list[str]:
     if module in _NO_LIST:
         own = [n for n, v in vars(found).items() if getattr(v, "__module__", None) == module and callable(v)]
         return [name for name in own if not name.startswith("_")]
+    if module.startswith("manyhands.jobs."):  # functions of commands, whose helpers are public within the package only
+        own = [n for n, v in vars(found).items() if getattr(v, "__module__", None) == module and not n.startswith("_")]
+        return [n for n in own if n == module.rpartition(".")[2] or _is_documented(getattr(found, n))]
     return [name for name in found.__all__ if not inspect.ismodule(getattr(found, name))]
+
+
+def _is_documented(value: Any) -> bool:
+    """Whether the docstring has parameters or attributes."""
+    return re.search(r"^(Parameters|Attributes)\n---", inspect.getdoc(value) or "", re.MULTILINE) is not None
 
 
 @cache
@@ -276,9 +292,6 @@ def members_of(cls: type) -> tuple[list[Member], dict[Entry, list[Member]]]:
             if fresh:
                 inherited[known[base]] = fresh
     return list(own.values()), inherited
-
-
-Entry.__hash__ = lambda self: hash(self.path)  # type: ignore[method-assign]
 
 
 def _until_exported(cls: type) -> Iterator[type]:
