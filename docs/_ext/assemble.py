@@ -74,11 +74,20 @@ def assemble(target: Path) -> int:
     for name in named:  # files of the repository that documents link to are downloads
         _write(target / "repository" / name, (ROOT / name).read_bytes())
     kept = {*texts, *files, *(f"repository/{name}" for name in named)}
+    _remove_old_examples(target / "gallery")
     for path in sorted(target.rglob("*")):
         place = path.relative_to(target).as_posix()
         if path.is_file() and place not in kept and not place.startswith("gallery/"):
             path.unlink()
     return sum(place.endswith((".md", ".rst")) for place in texts)
+
+
+def _remove_old_examples(gallery: Path) -> None:
+    """Remove what sphinx-gallery made of examples that are gone."""
+    scripts = {path.stem for path in (ROOT / "examples" / "gallery").glob("plot_*.py")}
+    for path in gallery.glob("plot_*"):
+        if path.name.partition(".")[0] not in scripts:
+            path.unlink()
 
 
 def _belongs(path: Path) -> bool:
@@ -87,7 +96,7 @@ def _belongs(path: Path) -> bool:
     return path.is_file() and parts[0] not in _LEFT_OUT and "__pycache__" not in parts and path.suffix in _SUFFIXES
 
 
-_SUFFIXES = {".md", ".svg", ".png", ".rst", ".html"}
+_SUFFIXES = {".md", ".svg", ".png", ".json"}
 
 
 def _text(path: Path) -> str:
