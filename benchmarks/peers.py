@@ -231,14 +231,13 @@ def _by_item(ids: list[Any], proba: np.ndarray, crowd: Crowd) -> np.ndarray:
     return table
 
 
-def _work(method: str, names: list[str], out: Any) -> None:
+def _work(method: str, crowds: dict[str, Crowd], out: Any) -> None:
     """Measure a method on one set after the other, and send the figures of each; first that it is ready."""
     warnings.simplefilter("ignore")
     _, call, _ = METHODS[method]
     call(_warm())  # imports and first calls are not timed
     out.send(None)
-    for name in names:
-        crowd = Crowd(name)
+    for crowd in crowds.values():
         wall, cpu = time.perf_counter(), time.process_time()
         try:
             posterior = call(crowd)
@@ -276,29 +275,29 @@ def calibration_error(confidence: np.ndarray, right: np.ndarray) -> float:
     return float(sum(gaps) / len(order))
 
 
-def cells(method: str, names: list[str]) -> list[dict[str, Any]]:
+def cells(method: str, crowds: dict[str, Crowd]) -> list[dict[str, Any]]:
     """Figures of a method on these sets, smaller ones first, or the reasons why there are none."""
     package, _, needs_features = METHODS[method]
     try:
         version = importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
-        return [{"method": method, "data": name, "reason": "not installed"} for name in names]
-    possible = [name for name in names if name in FEATURES or not needs_features]
-    found = {name: {"reason": "needs features"} for name in names if name not in possible}
+        return [{"method": method, "data": name, "reason": "not installed"} for name in crowds]
+    possible = {name: crowd for name, crowd in crowds.items() if name in FEATURES or not needs_features}
+    found = {name: {"reason": "needs features"} for name in crowds if name not in possible}
     for name, figures in _run(method, possible):
         found[name] = figures
         print(f"{method}: {name}: {figures}", flush=True)
-    return [{"method": method, "data": name, "version": version} | found[name] for name in names]
+    return [{"method": method, "data": name, "version": version} | found[name] for name in crowds]
 
 
-def _run(method: str, names: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _run(method: str, crowds: dict[str, Crowd]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Figures of one process, which ends at the first set that takes longer than the limit: larger ones would too."""
     context = multiprocessing.get_context("spawn")
     receive, send = context.Pipe(duplex=False)
-    process = context.Process(target=_work, args=(method, names, send))
+    process = context.Process(target=_work, args=(method, crowds, send))
     process.start()
     send.close()
-    left, reason = list(names), "failed"
+    left, reason = list(crowds), "failed"
     try:
         receive.recv()
         while left:
@@ -320,10 +319,11 @@ def measure(names: list[str]) -> None:
     stored = _stored() if ROWS.is_file() else {"rows": []}
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout
     machine = {"processor": _processor(), "cores": os.cpu_count(), "python": platform.python_version()}
-    by_size = sorted(names, key=lambda name: Crowd(name).votes.n_annotations)
+    crowds = {name: Crowd(name) for name in names}
+    by_size = sorted(names, key=lambda name: crowds[name].votes.n_annotations)
     for method in METHODS:
         measured = {row["data"] for row in stored["rows"] if row["method"] == method}
-        left = [name for name in by_size if name not in measured]
+        left = {name: crowds[name] for name in by_size if name not in measured}
         rows = cells(method, left) if left else []
         stored["rows"] += sorted(rows, key=lambda row: names.index(row["data"]))
         stored |= {"commit": commit.strip(), "machine": machine, "limit": LIMIT}
