@@ -1,7 +1,7 @@
 """Other packages beside manyhands on the same labels: accuracy, calibration, seconds; docs/results/peers.json.
 
     MANYHANDS_DATA=FOLDER python benchmarks/peers.py [SET ...]    measures, in the environment of `make bench`
-    python benchmarks/peers.py --page                             writes the tables of docs/comparison.md alone
+    python benchmarks/peers.py --page                             writes the tables of its pages alone
 
 Every package has its defaults, and gets the labels of a data set as it wants them: a frame of task, worker and label, a
 matrix, or a dictionary. Time is that of the call with this conversion, without imports. A method runs in a process of
@@ -340,7 +340,7 @@ def _stored() -> dict[str, Any]:
     return stored
 
 
-# The tables of docs/comparison.md, between <!-- name --> and <!-- end name -->.
+# The tables of docs/comparison.md and README.md, between <!-- name --> and <!-- end name -->.
 
 
 def summary(stored: dict[str, Any]) -> str:
@@ -403,22 +403,54 @@ def _figures(at: dict[tuple[str, str], dict[str, Any]], method: str, names: list
     return f"{mean[0]:.1f} | {mean[1]:.1f} | {100 * worst:+.1f} | {sum(row['cpu_seconds'] for row in rows):.2f}"
 
 
-TABLES = {"summary": summary, "with-features": with_features, "by-set": by_set}
+def readme(stored: dict[str, Any]) -> str:
+    """One table for the README: the vote, the best of crowd-kit, CROWDLAB, and manyhands beside each."""
+    at = {(row["method"], row["data"]): row for row in stored["rows"]}
+    names = list(dict.fromkeys(row["data"] for row in stored["rows"]))
+    complete = [m for m in METHODS if m.startswith("crowd-kit") and all("accuracy" in at[m, name] for name in names)]
+    best = max(complete, key=lambda method: float(np.mean([at[method, name]["accuracy"] for name in names])))
+    title = best.removeprefix("crowd-kit: ")
+    rows = [
+        ("majority vote in pandas", "pandas: majority vote", names, "nothing to learn"),
+        (f"crowd-kit, {title} (its best here)", best, names, "text, segmentations, pairwise rankings"),
+        ("**manyhands**, the default", "manyhands: default", names, "reports, scorecards, guarantees, exports, Spark"),
+        (
+            "cleanlab CROWDLAB, 7 sets",
+            "cleanlab: CROWDLAB, with features",
+            FEATURES,
+            "wrong labels, outliers, audits of data",
+        ),
+        ("**manyhands** default, the same 7", "manyhands: default", FEATURES, ""),
+        ("**manyhands** `raykar`, the same 7", "manyhands: Raykar, with features", FEATURES, "30 more learners"),
+    ]
+    lines = ["| | accuracy | worst set | calibration error | CPU s | what else it has |", "|---|---|---|---|---|---|"]
+    for name, method, sets, more in rows:
+        accuracy_, error, worst, seconds = _figures(at, method, list(sets)).split(" | ")
+        lines.append(f"| {name} | {accuracy_} % | {worst} points | {error} % | {seconds} | {more} |")
+    return "\n".join(lines)
 
 
-def page(text: str, stored: dict[str, Any]) -> str:
-    """The page with its tables written from the rows."""
-    for name, table in TABLES.items():
+PAGES = {  # file -> its tables
+    PAGE: {"summary": summary, "with-features": with_features, "by-set": by_set},
+    ROOT / "README.md": {"readme": readme},
+}
+
+
+def page(path: Path, stored: dict[str, Any]) -> str:
+    """The text of a page with its tables written from the rows."""
+    text = path.read_text(encoding="utf-8")
+    for name, table in PAGES[path].items():
         before, mark, rest = text.partition(f"<!-- {name} -->\n")
         _, end, after = rest.partition(f"<!-- end {name} -->")
         if not mark or not end:
-            raise SystemExit(f"{PAGE.name} has no place for the table {name!r}.")
+            raise SystemExit(f"{path.name} has no place for the table {name!r}.")
         text = f"{before}{mark}{table(stored)}\n{end}{after}"
     return text
 
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["--page"]:
-        PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), _stored()), encoding="utf-8")
+        for path in PAGES:
+            path.write_text(page(path, _stored()), encoding="utf-8")
     else:
         measure(sys.argv[1:] or accuracy.REAL)
