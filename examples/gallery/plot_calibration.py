@@ -2,8 +2,8 @@
 Fifty answers: what is the confidence worth?
 ============================================
 
-Workers err on the same hard items, so that the posterior is too certain. Fifty answers about random items mend it, and say how accurate
-the labels are.
+Workers err on the same hard items, so that the posterior is too certain. Fifty answers about random items mend it,
+and say how accurate the labels are.
 """
 
 import warnings
@@ -39,9 +39,8 @@ for name, model, mark in (("before", before, "o"), ("after 50 answers", after, "
     right = model.labels_[others] == crowd.truth[others]
     parts = np.array_split(np.argsort(confidence, kind="stable"), 8)
     axes.plot([confidence[p].mean() for p in parts], [right[p].mean() for p in parts], marker=mark, label=name)
-    print(
-        f"{name}: calibration error {sum(abs(confidence[p].mean() - right[p].mean()) * len(p) for p in parts) / len(right):.3f}"
-    )
+    error = sum(abs(confidence[p].mean() - right[p].mean()) * len(p) for p in parts) / len(right)
+    print(f"{name}: calibration error {error:.3f}")
 axes.legend(frameon=False)
 axes.set(xlabel="confidence", ylabel="share of right labels", xlim=(0.3, 1.02), ylim=(0.3, 1.02))
 plt.show()

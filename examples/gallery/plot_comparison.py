@@ -2,8 +2,8 @@
 Beside crowd-kit and cleanlab, on the same data
 ===============================================
 
-One simulated crowd with features, three packages. Those that are not installed are left out, and named. This is an illustration on one
-crowd; seventeen real ones are in the comparison page of the documentation.
+One simulated crowd with features, three packages. Those that are not installed are left out, and named. This is an
+illustration on one crowd; seventeen real ones are on the comparison page of the documentation.
 """
 
 import warnings
@@ -15,12 +15,11 @@ import pandas as pd
 import manyhands as mh
 
 warnings.simplefilter("ignore")
-data = mh.datasets.make_digits(
-    n_workers=25, labels_per_item=4, accuracy=0.7, bad="random", bad_share=0.3, random_state=0
-)
+crowd = {"n_workers": 25, "labels_per_item": 4, "accuracy": 0.7, "bad": "random", "bad_share": 0.3}
+data = mh.datasets.make_breast_cancer(**crowd, random_state=0)
 votes = data.annotations
 frame = pd.DataFrame({"task": votes.item, "worker": votes.worker, "label": votes.label})
-X = data.X / 16
+X = (data.X - data.X.mean(axis=0)) / data.X.std(axis=0)
 accuracy, missing = {}, []
 
 # %%
@@ -50,7 +49,7 @@ try:
     matrix = np.full((votes.n_items, votes.n_workers), np.nan)
     matrix[votes.item, votes.worker] = votes.label
     vote = get_majority_vote_label(pd.DataFrame(matrix))
-    proba = cross_val_predict(LogisticRegression(max_iter=500), X, vote, cv=5, method="predict_proba")
+    proba = cross_val_predict(LogisticRegression(max_iter=200), X, vote, cv=5, method="predict_proba")
     found = get_label_quality_multiannotator(pd.DataFrame(matrix), proba, verbose=False)["label_quality"]
     accuracy["cleanlab: CROWDLAB, features"] = np.mean(found["consensus_label"].to_numpy(int) == data.y_true)
 except ImportError:

@@ -2,8 +2,8 @@
 Items of different difficulty
 =============================
 
-The reference data of difficulty EM: two Gaussian classes, five workers who err more near the boundary. The method estimates how difficult
-each item is, and discounts errors on hard ones.
+The reference data of difficulty EM: two Gaussian classes, five workers who err more near the boundary. The method
+estimates how difficult each item is, and discounts errors on hard ones.
 """
 
 import warnings

@@ -2,7 +2,8 @@
 A guarantee: which labels stand, and which go to the expert
 ===========================================================
 
-With answers about random items a bound holds whatever the crowd is like: at most one label in ten is wrong, in 95 % of draws of the answers.
+With answers about random items a bound holds whatever the crowd is like: at most one label in ten is wrong, in 95 % of
+draws of the answers.
 """
 
 import warnings

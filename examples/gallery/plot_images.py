@@ -2,8 +2,8 @@
 Images: a crowd layer
 =====================
 
-Digits labelled by twenty workers, a quarter of whom always give one class. A network with a noise layer for each worker finds out who
-they are while it learns.
+Digits labelled by twenty workers, a quarter of whom always give one class. A network with a noise layer for each worker
+finds out who they are while it learns.
 """
 
 import warnings

@@ -2,8 +2,8 @@
 An imbalanced crowd: whose class prior?
 =======================================
 
-Training items are ten to one, test items are balanced. Much of what methods for imbalanced classes gain is a shift of the class prior,
-which any classifier can have.
+Training items are ten to one, test items are balanced. Much of what methods for imbalanced classes gain is a shift of
+the class prior, which any classifier can have.
 """
 
 import warnings

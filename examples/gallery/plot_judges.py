@@ -33,13 +33,13 @@ annotations = mh.Annotations.from_matrix(votes, worker_ids=names)
 
 # %%
 # The number of independent votes, with 95% intervals over items.
-worth = mh.trust.effective_votes(annotations, {"people": names[:4], "models": names[4:]})
+worth = mh.trust.effective_votes(annotations, {"humans": names[:4], "machines": names[4:]})
 for group in worth:
     print(f"{group.group}: {group.votes:.0f} votes are worth {group.effective_votes:.1f}")
 
 # %%
 # Votes that count as what they are worth do not outvote people.
-weighted = mh.trust.down_weight_families(annotations, {"people": names[:4], "models": names[4:]})
+weighted = mh.trust.down_weight_families(annotations, {"humans": names[:4], "machines": names[4:]})
 accuracy = {
     "vote": np.mean(mh.MajorityVote().fit(annotations).labels_ == truth),
     "vote, down-weighted": np.mean(mh.MajorityVote().fit(weighted).labels_ == truth),

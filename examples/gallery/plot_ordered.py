@@ -2,7 +2,8 @@
 Ordered classes: grades with bias
 =================================
 
-Workers grade too high or too low, each in their own way. A model that knows the order of the grades makes smaller errors.
+Workers grade too high or too low, each in their own way. A model that knows the order of the grades makes smaller
+errors.
 """
 
 import warnings

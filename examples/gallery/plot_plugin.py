@@ -18,7 +18,8 @@ from manyhands.validation import Number
 warnings.simplefilter("ignore", mh.exceptions.CrowdWarning)
 
 # %%
-# The constructor assigns, ``_constraints`` says what is legal, ``_infer`` is the method, ``_posterior`` applies what was fitted.
+# The constructor assigns, ``_constraints`` says what is legal, ``_infer`` is the method, and ``_posterior`` applies
+# what was fitted.
 
 
 class TrustTheBusy(Aggregator):

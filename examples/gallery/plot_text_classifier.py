@@ -2,8 +2,8 @@
 A text classifier from crowd labels
 ===================================
 
-Reviews with four labels each by workers of different quality. A classifier that learns the workers jointly is compared with one that learns
-from the majority vote.
+Reviews with four labels each by workers of different quality. A classifier that learns the workers jointly is compared
+with one that learns from the majority vote.
 """
 
 import warnings
@@ -28,9 +28,9 @@ good, bad, both = (
 truth = rng.integers(2, size=900)
 texts = []
 for positive in truth:
-    own = rng.choice((good if positive else bad).split(), 2)
-    other = rng.choice((bad if positive else good).split(), 1)
-    texts.append(" ".join([*own, *other, *rng.choice(both.split(), 6)]))
+    sides = np.where(rng.random(3) < 0.75, positive, 1 - positive)  # a quarter of the words say the opposite
+    own = [rng.choice((good if side else bad).split()) for side in sides]
+    texts.append(" ".join([*own, *rng.choice(both.split(), 6)]))
 X = TfidfVectorizer().fit_transform(texts)
 train, test = slice(0, 600), slice(600, 900)
 
