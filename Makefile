@@ -4,6 +4,8 @@
 # make test-all    make test, the marked tests and the mutants, each within a time limit: what CI runs
 # make test-contracts  what is written for annotation tools, checked by their own validators, in an environment of its own
 # make test-browser  the report in a browser, in an environment of its own; installs Chromium where it may
+# make docs        the site, in build/docs/html, and as build/docs/manyhands-site.zip, in an environment of its own
+# make test-docs   what the site says, and how it looks to a browser: names, links, code, accessibility; builds it first
 # make test-spark  Spark: the JVM (classic and Connect) and pysail, in environments of their own; installs Java where it may
 # make test-wheels  builds the wheels and runs the demo from them, in empty environments of every Python found
 # make test-slow   the tests of more than about three seconds
@@ -22,6 +24,7 @@ BIN := $(VENV)/bin
 BENCH := .venv-bench
 CONTRACTS := .venv-contracts
 BROWSER := .venv-browser
+DOCS := .venv-docs
 SPARK := .venv-spark
 SAIL := .venv-sail
 WHEELS := .venv-wheels
@@ -32,12 +35,12 @@ MANYHANDS_DATA ?= $(abspath $(wildcard ../shared/data))
 export MANYHANDS_DATA
 
 # Markers are explained in pyproject.toml; each has a target below.
-MARKED := slow or browser or spark or contracts or wheels
+MARKED := slow or browser or spark or contracts or documents or wheels
 PYTEST = $(BIN)/python -m pytest -q -n auto --dist worksteal --durations=20
 # A target that hangs ends after this many minutes; without `timeout` (macOS) there is no limit.
 within = $(if $(shell command -v timeout),timeout --kill-after=10s $(1)m)
 
-.PHONY: demo test test-fast test-all test-slow test-contracts test-browser test-spark test-wheels test-processors mutants lint bench bench-huge pages learners clean
+.PHONY: demo docs test test-fast test-all test-slow test-contracts test-browser test-docs test-spark test-wheels test-processors mutants lint bench bench-huge pages learners clean
 .DEFAULT_GOAL := test
 
 # The package alone, without torch and test tools: all that the demo needs.
@@ -64,7 +67,7 @@ test-fast: $(VENV)/ready
 test: $(VENV)/ready lint
 	$(call within,30) $(PYTEST) -m "not ($(MARKED))"
 
-test-all: test test-slow test-contracts test-browser test-spark test-wheels mutants
+test-all: test test-slow test-contracts test-browser test-docs test-spark test-wheels mutants
 
 test-slow: $(VENV)/ready
 	$(call within,25) $(PYTEST) -m slow
@@ -104,6 +107,23 @@ test-browser: $(BROWSER)/ready
 	fi; \
 	$(call within,10) $(BROWSER)/bin/python -m pytest -q -p no:doctest -o addopts="-ra --strict-markers --import-mode=importlib" \
 		-W ignore -m browser tests/browser
+
+# The site. cleanlab and crowd-kit are in the gallery; torch and all other methods are documented.
+$(DOCS)/ready: pyproject.toml constraints.txt setup.py $(wildcard src/manyhands/_*.[ch])
+	test -x $(DOCS)/bin/python || $(PYTHON) -m venv $(DOCS)
+	$(DOCS)/bin/python $(PIP) -e '.[docs,learn]' pytest hypothesis playwright axe-playwright-python
+	touch $@
+
+# Sphinx reads again what changed. Every warning is an error, a reference that leads nowhere too.
+docs: $(DOCS)/ready
+	$(DOCS)/bin/python docs/_ext/assemble.py build/docs/source
+	$(call within,20) $(DOCS)/bin/sphinx-build -q -W --keep-going -j 2 -c docs -d build/docs/cache build/docs/source build/docs/html
+	rm -f build/docs/manyhands-site.zip
+	cd build/docs && $(abspath $(DOCS))/bin/python -m zipfile -c manyhands-site.zip html
+
+test-docs: docs
+	$(call within,10) $(DOCS)/bin/python -m pytest -q -p no:doctest -o addopts="-ra --strict-markers --import-mode=importlib" \
+		-W ignore -m documents tests/docs
 
 # The JVM's engine: pyspark with Spark itself, and what its Connect server needs.
 $(SPARK)/ready: pyproject.toml constraints.txt setup.py $(wildcard src/manyhands/_*.[ch])
@@ -159,4 +179,4 @@ learners: $(VENV)/ready
 	$(BIN)/python benchmarks/starts.py
 
 clean:
-	rm -rf $(VENV) $(BENCH) $(CONTRACTS) $(BROWSER) $(SPARK) $(SAIL) $(WHEELS) build demo src/*.egg-info src/manyhands/*.so
+	rm -rf $(VENV) $(BENCH) $(CONTRACTS) $(BROWSER) $(DOCS) $(SPARK) $(SAIL) $(WHEELS) build demo src/*.egg-info src/manyhands/*.so

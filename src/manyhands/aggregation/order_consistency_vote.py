@@ -68,7 +68,7 @@ class OrderConsistencyVote(Aggregator):
 
     Examples
     --------
-    >>> from manyhands import Annotations
+    >>> from manyhands import Annotations, OrderConsistencyVote
     >>> items, judges = [1, 1, 2, 2] * 2, ["content"] * 4 + ["position"] * 4
     >>> verdicts = ["A", "A", "B", "B", "A", "B", "A", "B"]
     >>> votes = Annotations.from_triples(items, judges, verdicts, duplicates="all")

@@ -406,7 +406,7 @@ class SelfCrowd(CrowdClassifier):
     rounds_ : list of dict
         One dict per "round" from 0: "n_selected"; of the pseudo-annotations of this round "selected_imbalance" (R of
         Eq. 6), "selected_shares" (of each class) and "selected_spread" (their standard deviation); the same of labels
-        and pseudo-annotations together as "combined_..."; and "heldout" (mean class-balanced held-out log-likelihood)
+        and pseudo-annotations together as `combined_...`; and "heldout" (mean class-balanced held-out log-likelihood)
         where labels are held out.
     best_round_ : int
         The round whose network is `module_`.

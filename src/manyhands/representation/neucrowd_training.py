@@ -293,7 +293,7 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "sigmoid": nn.Sigmoi
 
 @dataclass(frozen=True, repr=False)
 class TupletLoss(OptionGroup):
-    """Options of the loss -log softmax_j( scale A_j (offset - |F(e_j) - anchor|) )[positive].
+    """Options of the loss `-log softmax_j( scale A_j (offset - |F(e_j) - anchor|) )[positive]`.
 
     Parameters
     ----------

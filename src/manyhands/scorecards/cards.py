@@ -164,7 +164,7 @@ class WorkerCard:
         How their verdicts on pairs depend on the order of presentation: flip rate and first-position share; None
         unless it is known.
     alerts : tuple of str
-        Alerts, of :data:`ALERTS`.
+        Alerts, of `ALERTS`.
     reasons : tuple of str
         One sentence for each alert.
     partners : tuple of object
@@ -372,7 +372,7 @@ class Scorecards:
         Parameters
         ----------
         alert : str
-            One of :data:`ALERTS`.
+            One of `ALERTS`.
 
         Returns
         -------

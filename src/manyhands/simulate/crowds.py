@@ -373,7 +373,7 @@ def make_crowd(
     spread : float, default=0.0
         Standard deviation of the workers' accuracies around a single `accuracy`.
     bad : str, default="random"
-        Behaviour of bad workers, a key of :data:`ATTACKS`.
+        Behaviour of bad workers, a key of `ATTACKS`.
 
         - ``"random"``: spammers, uniform labels.
         - ``"constant"``: one-class spammers, always `target`.

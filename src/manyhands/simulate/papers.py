@@ -74,7 +74,7 @@ def make_iced(
     Parameters
     ----------
     setting : {"gisette", "usps", "gsad"}, default="gisette"
-        Data set of the paper, a key of :data:`ICED_SETTINGS`.
+        Data set of the paper, a key of `ICED_SETTINGS`.
     truth : array-like of int of shape (n_items,), default=None
         True classes of real items; if None, as many items of each class as in the paper, in random order.
     random_state : int, Generator or None, default=None
