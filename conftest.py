@@ -8,7 +8,7 @@ import pytest
 
 from manyhands.exceptions import MissingExtraError
 
-NO_TORCH = "torch is not installed: pip install 'manyhands[learn]' torch==2.13.0 --extra-index-url https://download.pytorch.org/whl/cpu"
+NO_TORCH = "torch is not installed: pip install 'manyhands[learn]' torch==2.13.0"
 _SENTENCE = "needs torch, which is not installed"
 
 # Without PyArrow, which comes with the extra `spark`, what runs on Spark's executors cannot be imported.

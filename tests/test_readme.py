@@ -24,6 +24,7 @@ GUIDES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((RO
 GUIDES += sorted((ROOT / "docs" / "papers").glob("*.md"))
 OF_OTHERS = {"--max-restarts", "--nproc-per-node"}  # options of other programs that documents name: torchrun
 OF_OTHERS |= {"--archives", "--conf", "--deploy-mode", "--master", "--name"}  # spark-submit
+OF_OTHERS |= {"--torch-backend"}  # uv
 OF_OTHERS |= {"--cluster", "--cluster-id", "--properties", "--region", "--steps"}  # aws and gcloud
 
 _CODE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -147,7 +148,12 @@ def test_options_in_documents_exist(name):
         {"--help"}
         | OF_OTHERS
         | set(_OPTION.findall(spark_options()))
-        | {option for part in [command, *command.commands.values()] for p in part.params for option in p.opts}
+        | {
+            option
+            for part in [command, *command.commands.values()]
+            for p in part.params
+            for option in (*p.opts, *p.secondary_opts)
+        }
     )
     text = (ROOT / "docs" / name).read_text(encoding="utf-8")
     missing = sorted(set(_OPTION.findall(text)) - known)

@@ -125,9 +125,8 @@ _BASES = {  # base class -> the kind of the methods that derive from it
 }
 
 _EXTRA_OF = {"torch": "learn"}
-# What else a command that installs an extra must name: the version of torch that is tested (constraints.txt), and
-# PyTorch's own index of builds without GPUs, since those of PyPI bring gigabytes of libraries for GPUs on Linux.
-_ALSO_INSTALL = {"learn": " torch==2.13.0 --extra-index-url https://download.pytorch.org/whl/cpu"}
+# What else a command that installs an extra must name: the version of torch that is tested (constraints.txt).
+_ALSO_INSTALL = {"learn": " torch==2.13.0"}
 
 
 def install_command(extra: str) -> str:
