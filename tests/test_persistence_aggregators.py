@@ -155,6 +155,17 @@ def test_arrays_that_would_fail_later_are_refused(fitted, tmp_path):
             assert "is not a model that can be read" in (outcome(tmp_path / "model") or "it was read"), key
 
 
+def test_an_order_of_other_classes_is_refused(tmp_path):
+    """Tables of a loaded model look the classes up in it."""
+    mh.OrdinalDawidSkene().fit(mh.Annotations.from_matrix([[0, 1, 2], [1, 1, 2], [0, 0, 2]])).save(tmp_path / "model")
+    assert outcome(tmp_path / "model") is None
+    text, arrays = (tmp_path / "model" / "model.json").read_text(), (tmp_path / "model" / "model.safetensors")
+    arrays = load(arrays.read_bytes())
+    for order in ([0, 1, 7], [0, 1, 1], [0, 1], [[0, 1, 2]]):
+        write(tmp_path / "model", json.loads(text), arrays | {"result/order_": np.array(order)})
+        assert "is not a model that can be read" in (outcome(tmp_path / "model") or "it was read"), order
+
+
 @pytest.mark.parametrize("name", ["model.json", "model.safetensors"])
 def test_sparse_files_are_refused_before_they_are_read(name, tmp_path):
     """Five gigabytes that take no space on the disk."""

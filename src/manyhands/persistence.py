@@ -468,6 +468,10 @@ def _check_own_arrays(model: Any) -> None:
             raise ValueError(f"{name} has numbers that are not finite")
         if name in _SHARES and value.size and (value.min() < -_ROUNDING or value.max() > 1 + _ROUNDING):
             raise ValueError(f"{name} has numbers that are not between 0 and 1")
+    ordered = vars(model).get("order_", model.classes_)
+    is_array = isinstance(ordered, np.ndarray) and ordered.shape == model.classes_.shape
+    if not is_array or set(ordered.tolist()) != set(model.classes_.tolist()):
+        raise ValueError("order_ does not have each class once")
 
 
 def _check_predictions(model: Any) -> None:
