@@ -8,7 +8,7 @@ import nox
 
 nox.options.default_venv_backend = "uv"
 nox.options.sessions = ["lowest", "newest"]
-PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
+PYTHONS = ["3.11", "3.12", "3.13", "3.14", "3.15"]
 # Tests of numbers, files and commands; what documents, types and the style of the source need is left to `make test`.
 NUMERICAL = ["aggregation", "em", "metrics", "scorecards", "sharded", "simulate", "trust", "_core"]
 FILES = ["io", "jobs", "cli", "report", "test_frames.py", "test_comparison.py", "test_persistence_aggregators.py"]
@@ -37,3 +37,22 @@ def newest(session: nox.Session) -> None:
     """The newest version of every requirement."""
     session.install("--upgrade", ".[xlsx]", "pandas", "pyarrow", "pytest", "pytest-xdist", "hypothesis", "krippendorff")
     run_tests(session)
+
+
+@nox.session(python="3.11")
+def types(session: nox.Session) -> None:
+    """Everything exported has a type that every checker knows; examples are strict."""
+    session.install(".", "pyright", "mypy", "-c", "constraints.txt", "torch")
+    complete = f"{session.create_tmp()}/complete.json"
+    command = ("pyright", "--verifytypes", "manyhands", "--ignoreexternal", "--outputjson")
+    with open(complete, "w", encoding="utf-8") as file:
+        session.run(*command, stdout=file, success_codes=[0, 1])  # 1: modules that are not exported are counted too
+    session.run("python", ".ci/exported_types.py", complete)
+    session.run("mypy", "--strict", "examples")
+
+
+@nox.session(python=False)
+def workflows(session: nox.Session) -> None:
+    """The workflows, by the linters of their syntax and of their security; both must be installed."""
+    session.run("zizmor", "--offline", ".github", external=True)
+    session.run("actionlint", external=True)

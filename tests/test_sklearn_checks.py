@@ -70,7 +70,7 @@ def test_methods_with_features_pass_the_checks_that_apply(name):
     assert sum(result["status"] == "passed" for result in results) >= LEAST[name]
 
 
-# Checks that need no data: `fit` of an aggregator takes annotations in the place of X, and networks take longer to train.
+# Checks that need no data: `fit` of an aggregator takes annotations in the place of X, and networks train for longer.
 WITHOUT_DATA = (
     "check_estimator_cloneable",
     "check_estimator_tags_renamed",
@@ -101,6 +101,10 @@ def test_every_method_passes_the_checks_without_data():
                 passed += 1
             except Exception as error:
                 failed[kind.__name__, name] = error
-    grouped = {"CrowdInG", "ICED", "NeuCrowd"}  # defaults are frozen groups of options, which scikit-learn does not know
+    grouped = {
+        "CrowdInG",
+        "ICED",
+        "NeuCrowd",
+    }  # their defaults are groups of options, unknown to scikit-learn
     assert failed.keys() <= {(name, "check_parameters_default_constructible") for name in grouped}, failed
     assert passed >= 387  # ten checks of 39 classes, less three

@@ -104,7 +104,7 @@ def _group_folders() -> list[Path]:
     """The folders that may state a limit: the roots of both versions, and the groups of this process in version 2."""
     folders = [_GROUPS, _GROUPS / "memory"]
     with suppress(OSError):
-        match = re.search(r"^0::/(.+)$", Path("/proc/self/cgroup").read_text(), re.MULTILINE)
+        match = re.search(r"^0::/(.+)$", Path("/proc/self/cgroup").read_text(encoding="utf-8"), re.MULTILINE)
         group = Path(match[1]) if match else Path()
         folders += [_GROUPS / part for part in (group, *group.parents) if part != Path()]
     return folders
@@ -137,7 +137,7 @@ def _kilobytes(path: Path, name: str) -> int | None:
 def _number(path: Path, pattern: str) -> int | None:
     """Return the number that a pattern finds in a system file; None where there is no such file or number."""
     try:
-        match = re.search(pattern, path.read_text(), re.MULTILINE)
+        match = re.search(pattern, path.read_text(encoding="utf-8"), re.MULTILINE)
     except OSError:
         return None
     return None if match is None else int(match[1])
