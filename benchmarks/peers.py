@@ -1,7 +1,7 @@
 """Other packages beside manyhands on the same labels: accuracy, calibration, seconds; docs/results/peers.json.
 
     MANYHANDS_DATA=FOLDER python benchmarks/peers.py [SET ...]    measures, in the environment of `make bench`
-    python benchmarks/peers.py --page                             writes the tables of docs/comparison.md alone
+    python benchmarks/peers.py --page                             writes the tables of its pages alone
 
 Every package has its defaults, and gets the labels of a data set as it wants them: a frame of task, worker and label, a
 matrix, or a dictionary. Time is that of the call with this conversion, without imports. A method runs in a process of
@@ -231,14 +231,13 @@ def _by_item(ids: list[Any], proba: np.ndarray, crowd: Crowd) -> np.ndarray:
     return table
 
 
-def _work(method: str, names: list[str], out: Any) -> None:
+def _work(method: str, crowds: dict[str, Crowd], out: Any) -> None:
     """Measure a method on one set after the other, and send the figures of each; first that it is ready."""
     warnings.simplefilter("ignore")
     _, call, _ = METHODS[method]
     call(_warm())  # imports and first calls are not timed
     out.send(None)
-    for name in names:
-        crowd = Crowd(name)
+    for crowd in crowds.values():
         wall, cpu = time.perf_counter(), time.process_time()
         try:
             posterior = call(crowd)
@@ -276,54 +275,59 @@ def calibration_error(confidence: np.ndarray, right: np.ndarray) -> float:
     return float(sum(gaps) / len(order))
 
 
-def cells(method: str, names: list[str]) -> list[dict[str, Any]]:
-    """Figures of a method on these sets, or the reasons why there are none."""
+def cells(method: str, crowds: dict[str, Crowd]) -> list[dict[str, Any]]:
+    """Figures of a method on these sets, smaller ones first, or the reasons why there are none."""
     package, _, needs_features = METHODS[method]
     try:
         version = importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
-        return [{"method": method, "data": name, "reason": "not installed"} for name in names]
-    possible = [name for name in names if name in FEATURES or not needs_features]
-    found = {name: {"reason": "needs features"} for name in names if name not in possible}
-    while possible:
-        for name, figures in _run(method, possible):
-            found[name] = figures
-            possible = possible[1:]
-            print(f"{method}: {name}: {figures}", flush=True)
-    return [{"method": method, "data": name, "version": version} | found[name] for name in names]
+        return [{"method": method, "data": name, "reason": "not installed"} for name in crowds]
+    possible = {name: crowd for name, crowd in crowds.items() if name in FEATURES or not needs_features}
+    found = {name: {"reason": "needs features"} for name in crowds if name not in possible}
+    for name, figures in _run(method, possible):
+        found[name] = figures
+        print(f"{method}: {name}: {figures}", flush=True)
+    return [{"method": method, "data": name, "version": version} | found[name] for name in crowds]
 
 
-def _run(method: str, names: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Figures of one process, which is ended at the first set that takes longer than the limit."""
+def _run(method: str, crowds: dict[str, Crowd]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Figures of one process, which ends at the first set that takes longer than the limit: larger ones would too."""
     context = multiprocessing.get_context("spawn")
     receive, send = context.Pipe(duplex=False)
-    process = context.Process(target=_work, args=(method, names, send))
+    process = context.Process(target=_work, args=(method, crowds, send))
     process.start()
     send.close()
-    left = list(names)
+    left, reason = list(crowds), "failed"
     try:
         receive.recv()
         while left:
             if not receive.poll(LIMIT):
-                yield left[0], {"reason": f"more than {LIMIT:.0f} s"}
-                return
+                reason = f"more than {LIMIT:.0f} s, or a smaller set took longer"
+                break
             yield left.pop(0), receive.recv()
     except EOFError:  # the process ended, whatever the reason
-        for name in left:
-            yield name, {"reason": "failed"}
+        pass
     finally:
         process.kill()
         process.join()
+    for name in left:
+        yield name, {"reason": reason}
 
 
 def measure(names: list[str]) -> None:
-    """Measure all methods on these sets, and write the rows; those of other sets stay."""
-    rows = [row for row in _stored()["rows"] if row["data"] not in names] if ROWS.is_file() else []
-    rows += [row for method in METHODS for row in cells(method, names)]
+    """Measure the methods that have no rows yet on these sets; rows are written after every method."""
+    stored = _stored() if ROWS.is_file() else {"rows": []}
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout
     machine = {"processor": _processor(), "cores": os.cpu_count(), "python": platform.python_version()}
-    stored = {"commit": commit.strip(), "machine": machine, "limit": LIMIT, "rows": rows}
-    ROWS.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
+    crowds = {name: Crowd(name) for name in names}
+    by_size = sorted(names, key=lambda name: crowds[name].votes.n_annotations)
+    for method in METHODS:
+        measured = {row["data"] for row in stored["rows"] if row["method"] == method}
+        left = {name: crowds[name] for name in by_size if name not in measured}
+        rows = cells(method, left) if left else []
+        stored["rows"] += sorted(rows, key=lambda row: names.index(row["data"]))
+        stored |= {"commit": commit.strip(), "machine": machine, "limit": LIMIT}
+        ROWS.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
 
 
 def _processor() -> str:
@@ -336,7 +340,7 @@ def _stored() -> dict[str, Any]:
     return stored
 
 
-# The tables of docs/comparison.md, between <!-- name --> and <!-- end name -->.
+# The tables of docs/comparison.md and README.md, between <!-- name --> and <!-- end name -->.
 
 
 def summary(stored: dict[str, Any]) -> str:
@@ -399,22 +403,54 @@ def _figures(at: dict[tuple[str, str], dict[str, Any]], method: str, names: list
     return f"{mean[0]:.1f} | {mean[1]:.1f} | {100 * worst:+.1f} | {sum(row['cpu_seconds'] for row in rows):.2f}"
 
 
-TABLES = {"summary": summary, "with-features": with_features, "by-set": by_set}
+def readme(stored: dict[str, Any]) -> str:
+    """One table for the README: the vote, the best of crowd-kit, CROWDLAB, and manyhands beside each."""
+    at = {(row["method"], row["data"]): row for row in stored["rows"]}
+    names = list(dict.fromkeys(row["data"] for row in stored["rows"]))
+    complete = [m for m in METHODS if m.startswith("crowd-kit") and all("accuracy" in at[m, name] for name in names)]
+    best = max(complete, key=lambda method: float(np.mean([at[method, name]["accuracy"] for name in names])))
+    title = best.removeprefix("crowd-kit: ")
+    rows = [
+        ("majority vote in pandas", "pandas: majority vote", names, "nothing to learn"),
+        (f"crowd-kit, {title} (its best here)", best, names, "text, segmentations, pairwise rankings"),
+        ("**manyhands**, the default", "manyhands: default", names, "reports, scorecards, guarantees, exports, Spark"),
+        (
+            "cleanlab CROWDLAB, 7 sets",
+            "cleanlab: CROWDLAB, with features",
+            FEATURES,
+            "wrong labels, outliers, audits of data",
+        ),
+        ("**manyhands** default, the same 7", "manyhands: default", FEATURES, ""),
+        ("**manyhands** `raykar`, the same 7", "manyhands: Raykar, with features", FEATURES, "30 more learners"),
+    ]
+    lines = ["| | accuracy | worst set | calibration error | CPU s | what else it has |", "|---|---|---|---|---|---|"]
+    for name, method, sets, more in rows:
+        accuracy_, error, worst, seconds = _figures(at, method, list(sets)).split(" | ")
+        lines.append(f"| {name} | {accuracy_} % | {worst} points | {error} % | {seconds} | {more} |")
+    return "\n".join(lines)
 
 
-def page(text: str, stored: dict[str, Any]) -> str:
-    """The page with its tables written from the rows."""
-    for name, table in TABLES.items():
+PAGES = {  # file -> its tables
+    PAGE: {"summary": summary, "with-features": with_features, "by-set": by_set},
+    ROOT / "README.md": {"readme": readme},
+}
+
+
+def page(path: Path, stored: dict[str, Any]) -> str:
+    """The text of a page with its tables written from the rows."""
+    text = path.read_text(encoding="utf-8")
+    for name, table in PAGES[path].items():
         before, mark, rest = text.partition(f"<!-- {name} -->\n")
         _, end, after = rest.partition(f"<!-- end {name} -->")
         if not mark or not end:
-            raise SystemExit(f"{PAGE.name} has no place for the table {name!r}.")
+            raise SystemExit(f"{path.name} has no place for the table {name!r}.")
         text = f"{before}{mark}{table(stored)}\n{end}{after}"
     return text
 
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["--page"]:
-        PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), _stored()), encoding="utf-8")
+        for path in PAGES:
+            path.write_text(page(path, _stored()), encoding="utf-8")
     else:
         measure(sys.argv[1:] or accuracy.REAL)

@@ -20,7 +20,8 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "manyhands"
 DOCUMENTS = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
 DOCUMENTS += sorted((ROOT / "docs").rglob("*.md"))
-GUIDES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+GUIDES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs" / "guides").glob("*.md"))]
+GUIDES += sorted((ROOT / "docs" / "papers").glob("*.md"))
 OF_OTHERS = {"--max-restarts", "--nproc-per-node"}  # options of other programs that documents name: torchrun
 OF_OTHERS |= {"--archives", "--conf", "--deploy-mode", "--master", "--name"}  # spark-submit
 OF_OTHERS |= {"--cluster", "--cluster-id", "--properties", "--region", "--steps"}  # aws and gcloud
@@ -126,7 +127,19 @@ def spark_options():
     return printed.getvalue()
 
 
-@pytest.mark.parametrize("name", ["command-line.md", "formats.md", "learning.md", "reproduce.md", "scale.md"])
+OPTIONS_IN = [
+    "command-line.md",
+    "formats.md",
+    "get-started.md",
+    "learning.md",
+    "reproduce.md",
+    "scale.md",
+    "which-method.md",
+]
+OPTIONS_IN += [f"guides/{path.name}" for path in sorted((ROOT / "docs" / "guides").glob("*.md"))]
+
+
+@pytest.mark.parametrize("name", OPTIONS_IN)
 def test_options_in_documents_exist(name):
     """Every `--option` of a document is an option of some command."""
     command = get_command(app)
@@ -139,22 +152,6 @@ def test_options_in_documents_exist(name):
     text = (ROOT / "docs" / name).read_text(encoding="utf-8")
     missing = sorted(set(_OPTION.findall(text)) - known)
     assert not missing, f"docs/{name} names options that no command has: {', '.join(missing)}"
-
-
-@pytest.mark.filterwarnings("ignore::manyhands.exceptions.CrowdWarning")
-def test_the_code_of_the_readme_runs(tmp_path, monkeypatch):
-    """Block after block, as a reader would type them."""
-    monkeypatch.chdir(tmp_path)
-    rows = zip("11122233", "abcabcab", ["cat", "cat", "dog", "dog", "dog", "dog", "cat", "cat"])
-    Path("ratings.csv").write_text("task,worker,label\n" + "".join(f"{','.join(row)}\n" for row in rows))
-    names: dict = {"X": [[0.0], [1.0], [0.1]], "X_new": [[0.2]], "ids": [1, 2, 3]}
-    blocks = python_of((ROOT / "README.md").read_text(encoding="utf-8"))
-    assert len(blocks) >= 2
-    for code in blocks:
-        exec(compile(code, "README.md", "exec"), names)
-    assert names["model"].labels_.tolist() == ["cat", "dog", "cat"]
-    assert names["crowd"].annotations.n_items == 400
-    assert names["classifier"].predict_proba([[0.2]]).shape == (1, 2)
 
 
 def test_the_code_for_people_from_crowd_kit_runs():
@@ -203,16 +200,3 @@ def test_parts_of_the_package_load_on_first_use():
     )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert run.stdout.split() == ["False", "False", "make_crowd", "check_aggregator"]
-
-
-def test_the_first_commands_run_as_they_stand(tmp_path, monkeypatch):
-    """A newcomer copies them from the first block of the README, in a checkout."""
-    from manyhands.cli.app import run
-
-    block = (ROOT / "README.md").read_text(encoding="utf-8").split("```")[1]
-    commands = [line.split("#")[0].split()[2:] for line in block.splitlines() if line.startswith("$ manyhands ")]
-    assert len(commands) == 3
-    (tmp_path / "examples").symlink_to(ROOT / "examples")
-    monkeypatch.chdir(tmp_path)
-    assert [run(command) for command in commands] == [0, 0, 0]
-    assert (tmp_path / "out" / "labels.csv").is_file()
