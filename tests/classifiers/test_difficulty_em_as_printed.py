@@ -56,7 +56,7 @@ def test_a_random_start_is_that_of_random_weights(some, monkeypatch):
     )
     model = DifficultyEM(start="random", random_state=0, tol=1e-12, max_iter=2000, **NO_PRIORS).fit(X, votes)
     first = problems[0].rows.in_raw_features(drawn[0].weights).ravel()
-    w, _, mu = slow.algorithm_2(with_one(X), Y.tolist(), 80, first)
+    w, _, mu = slow.algorithm_2(with_one(X), Y.tolist(), 120, first)
     np.testing.assert_allclose(model.posterior_[:, 1], mu, atol=2e-3)
     np.testing.assert_allclose([*model.module_.coef_[0], *model.module_.intercept_], w, atol=0.01)
     others = [DifficultyEM(start="random", random_state=n).fit(X, votes).objective_[0] for n in (3, 3, 4)]
