@@ -39,6 +39,24 @@ def test_safe_items_by_hand():
         assert not safe_items(points, code, assurance, 9, margin=ahead, rival=rival).any()  # ahead, but not by more
 
 
+@given(seeds(), st.integers(4, 14), st.integers(1, 15))
+def test_safe_items_by_the_nearest_of_either_sort(seed, n_items, k):
+    """The other reading of Definition 3: the k nearest of the own class against the k nearest of other classes."""
+    points, _, assurance = items(seed, n_items, 3)
+    code, k, expected = np.arange(n_items) % 2, min(k, n_items // 2 - 1), []
+    for i in range(n_items):
+        order = np.argsort(np.square(points - points[i]).sum(axis=1), kind="stable")
+        order = order[order != i]
+        own, others = order[code[order] == code[i]][:k], order[code[order] != code[i]][:k]
+        expected.append(bool(assurance[own].sum() > assurance[others].sum()))
+    assert safe_items(points, code, assurance, k, neighbourhood="each").tolist() == expected
+
+
+def test_with_an_item_alone_in_its_class_none_is_safe_by_either_sort():
+    points = np.arange(3, dtype=np.float32)[:, None]
+    assert not safe_items(points, np.array([0, 0, 1]), np.ones(3), 2, neighbourhood="each").any()
+
+
 def test_a_tie_is_not_safe():
     """Equal support for and against, no confidence, or no neighbour: no item is safe."""
     points = np.arange(3, dtype=np.float32)[:, None]

@@ -210,3 +210,15 @@ def test_iceds_errors_may_be_given():
     for strange in ([0.3, 0.2], [0.1], [0.1, 1.2]):
         with pytest.raises(ParameterError, match="error must be a pair"):
             make_iced("usps", error=strange)
+
+
+def test_neucrowd_with_errors_that_reach_the_vote():
+    """With error rates of .3 to .4 seven workers' votes are right on 80 to 90 per cent; other ranges are refused."""
+    data = make_neucrowd(7, 20, random_state=0, error=(0.3, 0.4))
+    votes, truth = data.crowd.annotations, data.crowd.truth
+    vote = votes.label.reshape(1000, 7).mean(axis=1) > 0.5
+    assert 0.75 < np.mean(vote == truth) < 0.92
+    right = (votes.label.reshape(1000, 7) == truth[:, None]).mean(axis=0)
+    assert right.min() > 0.55 and right.max() < 0.75
+    with pytest.raises(ParameterError, match="error must be a pair"):
+        make_neucrowd(error=(0.4, 0.3))

@@ -159,9 +159,9 @@ class NeuCrowd(_EmbeddingMethod):
     loss is over the positive and the negatives, as in its code; the print also counts the anchor. Its anchor
     F(sum_i A_i x_i) mixes features without normalisation, which takes F far from all items; the default is the weighted
     mean of embeddings, close to its code (`anchor`, `anchor_space`). The nearest neighbours of an item are one set,
-    split by class, as in its code; the text could also mean as many of each class. Adam replaces Adadelta, PyTorch's
-    initial weights normal ones, and an epoch has five mini-batches rather than 234 as in its code: the best embedding
-    is reached within a hundred steps. Validation items have labels of the crowd only.
+    split by class, as in its code; the text could also mean as many of either sort (``safety__neighbourhood="each"``).
+    Adam replaces Adadelta, PyTorch's initial weights normal ones, and an epoch has five mini-batches rather than 234 as
+    in its code: the best embedding is reached within a hundred steps. Validation items have labels of the crowd only.
 
     `NeuCrowd.plus()` (registry name "neucrowd-plus") changes what helped in our comparisons on a few hundred items:
     there is no sampling network and no search; five smaller embeddings with tanh form an ensemble, whose held-out items

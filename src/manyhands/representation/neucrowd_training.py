@@ -30,7 +30,7 @@ import torch
 from torch import nn
 
 from manyhands._core.arrays import Array, Mask
-from manyhands._core.neighbours import Points, nearest_others
+from manyhands._core.neighbours import Points, nearest, nearest_others
 from manyhands.classifiers.network import NetworkOptions
 from manyhands.em.decisions import TIE
 from manyhands.estimator import OptionGroup
@@ -124,11 +124,12 @@ class Pool(NamedTuple):
 #     e_i is safe  <=>  sum of A(e_p) over N_i+  >  sum of A(e_q) over N_i-  +  delta
 #
 # The k = sqrt(batch size) nearest neighbours of e_i in the present embedding are read as one set, of which N_i+ has the
-# class of e_i and N_i- another one, as in the authors' code. ("The k nearest positive neighbours" could also be k of
-# each class; the sums would then say how dense the classes are.) "Higher probabilities" of safe items are those of the
-# authors' code: tuplets are drawn from all safe items and from a fiftieth of the others.
+# class of e_i and N_i- another one, as in the authors' code. "The k nearest positive neighbours" could also be k of
+# either sort (`neighbourhood="each"`); the sums then do not say which sort is nearer. "Higher probabilities" of safe
+# items are those of the authors' code: tuplets are drawn from all safe items and from a fiftieth of the others.
 
 RIVALS = ("all", "strongest")
+NEIGHBOURHOODS = ("one", "each")
 _BLOCK = 4096  # items processed at once, which bounds memory where classes are many
 
 
@@ -172,32 +173,67 @@ class SafetyAwareSampling(OptionGroup):
         Number of neighbours; None is the square root of `batch_size`, rounded down.
     unsafe_share : float, default=0.02
         Share of the unsafe items from which tuplets are drawn too.
+    neighbourhood : {"one", "each"}, default="one"
+        Reading of the k nearest neighbours: "one" set, which is split by class; or k "each", of the class of the item
+        and of other classes. The text allows both, the authors' code has the first.
     """
 
     margin: float = 0.0  # as in the authors' code
     rival: str = "all"
     n_neighbors: int | None = None
     unsafe_share: float = 0.02  # as in the authors' code
+    neighbourhood: str = "one"  # as in the authors' code
 
     _constraints: ClassVar[dict[str, Constraint]] = {
         "margin": Number(least=0),
         "rival": OneOf(("all", "strongest")),
         "n_neighbors": NoneOr(Number(whole=True, least=1)),
         "unsafe_share": Number(least=0, most=1),
+        "neighbourhood": OneOf(NEIGHBOURHOODS),
     }
 
 
 def safe_items(
-    embedding: Points, code: Codes, confidence: Array, k: int, *, margin: float = 0.0, rival: str = "all"
+    embedding: Points,
+    code: Codes,
+    confidence: Array,
+    k: int,
+    *,
+    margin: float = 0.0,
+    rival: str = "all",
+    neighbourhood: str = "one",
 ) -> Mask:
     """Definition 3: return which items are safe, since their neighbours support their class.
 
     Shapes: confidence (n,).
     """
-    neighbours = nearest_others(embedding, k)
+    each = neighbourhood == "each"
+    neighbours = positive_and_negative(embedding, code, k) if each else nearest_others(embedding, k)
     starts = range(0, len(code), _BLOCK)
     parts = [_leads(code[i : i + _BLOCK], neighbours[i : i + _BLOCK], code, confidence, rival) for i in starts]
     return np.concatenate([np.zeros(0), *parts]) > margin + TIE  # a tie is not safe
+
+
+def positive_and_negative(embedding: Points, code: Codes, k: int) -> npt.NDArray[np.intp]:
+    """Return the k nearest other items of the own class, then the k nearest of other classes; fewer where there are.
+
+    Examples
+    --------
+    >>> points = np.array([[0.0], [1.0], [2.0], [5.0], [6.0]], np.float32)
+    >>> positive_and_negative(points, np.array([0, 0, 0, 1, 1]), 1).tolist()
+    [[1, 3], [0, 3], [1, 3], [4, 2], [3, 2]]
+
+    Shapes: returns (n, 2 * k); with a class of k items or fewer, as many of each sort as all items have.
+    """
+    n_of_class = np.bincount(code)
+    sizes = n_of_class[n_of_class > 0]
+    k = min(k, int(sizes.min()) - 1, len(code) - int(sizes.max()))
+    found = np.zeros((len(code), 2 * max(k, 0)), np.intp)
+    for c in np.unique(code) if k > 0 else []:
+        own, others = np.flatnonzero(code == c), np.flatnonzero(code != c)
+        found[own, :k] = own[nearest_others(embedding[own], k)]
+        found[own, k:] = others[nearest(embedding[others], embedding[own], k)]
+    return found
 
 
 def _leads(own: Codes, neighbours: Codes, code: Codes, confidence: Array, rival: str) -> Array:
@@ -221,7 +257,8 @@ def safe_in_embedding(
     embedding = outputs(embedder, context.data.rows, training_set.items).float().numpy()
     k = int(np.sqrt(context.options.batch_size)) if options.n_neighbors is None else options.n_neighbors
     code = training_set.batches.code
-    return safe_items(embedding, code, confidence, k, margin=options.margin, rival=options.rival)
+    reading = options.neighbourhood
+    return safe_items(embedding, code, confidence, k, margin=options.margin, rival=options.rival, neighbourhood=reading)
 
 
 def safe_shares(

@@ -281,7 +281,7 @@ _HELDOUT_REGRESSION = "heldout-regression"  # after a representation learner: he
 _NONE = "none"
 _QUICK_EPOCHS = 3  # of a quick run, which only tests that everything works
 _QUICK_SETTINGS = 2  # the same
-_RANDOM_RESTARTS_ONLY = ("Raykar", "DifficultyEM", "FixedDifficultyEM")  # classes that are random for n_init > 1 only
+_RANDOM_RESTARTS_ONLY = ("Raykar", "DifficultyEM", "FixedDifficultyEM")  # random for n_init > 1 or start="random" only
 
 
 def make_estimator(
@@ -326,7 +326,7 @@ def is_random(row: Row) -> bool:
         return "random_state" in registry.create(setting.get("aggregator", registry.DEFAULT)).get_params()
     model = registry.create(row.method)
     if type(model).__name__ in _RANDOM_RESTARTS_ONLY:
-        return bool(setting.get("n_init", 1) != 1)
+        return bool(setting.get("n_init", 1) != 1 or setting.get("start") == "random")
     return "random_state" in model.get_params()
 
 

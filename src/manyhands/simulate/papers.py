@@ -403,7 +403,11 @@ def make_self_crowd(separation: float = 0.8, n_test: int = 1000, random_state: S
 
 
 def make_neucrowd(
-    n_workers: int = 7, n_features: int = 1200, error_of: str = "worker", random_state: Seed = None
+    n_workers: int = 7,
+    n_features: int = 1200,
+    error_of: str = "worker",
+    random_state: Seed = None,
+    error: Sequence[float] | None = None,
 ) -> FeatureCrowd:
     """Simulate Syn1 (7 workers) and Syn2 (11 workers) of NeuCrowd: 1000 labelled items and 500 test items.
 
@@ -421,6 +425,8 @@ def make_neucrowd(
         One error rate for each worker, as in the paper, or one for each item, which is closer to the released file.
     random_state : int, Generator or None, default=None
         Seed or generator of all random draws.
+    error : tuple of (low, high), default=None
+        Range of uniform error rates in place of the paper's, such as (0.3, 0.4), where the majority vote errs too.
 
     Returns
     -------
@@ -459,7 +465,7 @@ def make_neucrowd(
         random_state=int(rng.integers(2**31)),
     )
     truth = y.astype(np.int32)
-    crowd = _neucrowd_labels(truth[:1000], n_workers, error_of, rng)
+    crowd = _neucrowd_labels(truth[:1000], n_workers, error_of, error, rng)
     return FeatureCrowd(X[:1000], crowd, X[1000:], truth[1000:])
 
 
@@ -502,11 +508,14 @@ def _two_gaussians(rng: np.random.RandomState) -> Array:
     return np.vstack([np.column_stack([rng.randn(500) + mean, rng.randn(500) + mean]) for mean in (1, -1)])
 
 
-def _neucrowd_labels(truth: Codes, n_workers: int, error_of: str, rng: np.random.Generator) -> Crowd:
+def _neucrowd_labels(
+    truth: Codes, n_workers: int, error_of: str, limits: Sequence[float] | None, rng: np.random.Generator
+) -> Crowd:
     """Labels of all workers on all items, with error rates by worker or by item."""
+    n = n_workers if error_of == "worker" else len(truth)
+    error = _truncated_normal(n, rng) if limits is None else rng.uniform(*_checked_range(limits), n)
     if error_of == "worker":
-        return label_items(truth, one_coin(1 - _truncated_normal(n_workers, rng), 2), random_state=rng)
-    error = _truncated_normal(len(truth), rng)
+        return label_items(truth, one_coin(1 - error, 2), random_state=rng)
     item, worker = np.divmod(np.arange(len(truth) * n_workers, dtype=np.int32), n_workers)
     label = draw_right_or_wrong(1 - error[item], truth[item], 2, rng)
     annotations = make_annotations(item, worker, label, len(truth), n_workers, 2)
