@@ -46,8 +46,7 @@ def test_without_torch_networks_are_refused_and_the_rest_works(without_torch, tm
     )
     assert trained.returncode == 3, trained.stderr
     assert trained.stderr.splitlines()[-1].endswith(
-        "crowd_layer needs torch, which is not installed. Install it with: pip install 'manyhands[learn]' "
-        "torch==2.13.0"
+        "crowd_layer needs torch, which is not installed. Install it with: pip install 'manyhands[learn]' torch==2.13.0"
     )
     voted = run_in(without_torch, *command, "aggregate", "votes.csv", "-m", "dawid-skene", cwd=tmp_path)
     assert voted.returncode == 0 and len(voted.stdout.splitlines()) == 4, voted.stderr

@@ -28,7 +28,7 @@ OF_OTHERS |= {"--torch-backend"}  # uv
 OF_OTHERS |= {"--cluster", "--cluster-id", "--properties", "--region", "--steps"}  # aws and gcloud
 
 _CODE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_MODULE = re.compile(r"\b[a-z_]+(?:/[a-z_0-9]+)*\.py\b")
+_MODULE = re.compile(r"(?:(?<=[\s`(])\.)?\b[a-z_]+(?:/[a-z_0-9]+)*\.py\b")
 _DOTTED = re.compile(r"(?:import|from) manyhands\.([a-z_]+(?:\.[a-z_]+)*)")
 _NAME = re.compile(r"`(?:mh|manyhands)\.([A-Za-z_][\w.]*\w)")
 _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*[a-z]")
@@ -73,6 +73,7 @@ def test_links_lead_somewhere(document):
     assert not broken, f"{document.name} links to what is not there: {', '.join(broken)}"
 
 
+OLD_NAMES = ROOT / "docs" / "migration.md"  # its tables name on purpose what is gone
 HANDBOOKS = [*GUIDES, ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs" / "results").rglob("*.md"))]
 OF_READERS = {"src/manyhands/aggregation/agreement_vote.py", "tests/aggregation/test_agreement_vote.py"}  # the example
 OF_READERS |= {"src/manyhands/io/formats/votebox.py"}  # the example of a format
@@ -109,7 +110,7 @@ def test_modules_that_do_not_exist_are_noticed():
     assert is_there("em/driver.py") and is_there("tests/mutants.py") and not is_there("em/drivers.py")
 
 
-@pytest.mark.parametrize("document", GUIDES, ids=lambda path: path.name)
+@pytest.mark.parametrize("document", [path for path in GUIDES if path != OLD_NAMES], ids=lambda path: path.name)
 def test_public_names_in_documents_exist(document):
     """Every `mh.name` and `manyhands.name` in backticks can be imported."""
     missing = [name for name in _NAME.findall(document.read_text(encoding="utf-8")) if not exists(name)]
