@@ -104,12 +104,12 @@ def make_iced(
     return label_items(codes, one_coin(1 - error_rate, n_classes), random_state=rng)
 
 
-def _checked_range(error: Sequence[float]) -> Sequence[float]:
+def _checked_range(error: Sequence[float]) -> tuple[float, float]:
     """The range of error rates, if it is one."""
     share = Number(least=0, most=1)
     if len(error) != 2 or not all(map(share.allows, error)) or error[0] > error[1]:
         raise ParameterError(f"error must be a pair (low, high) of shares, such as (0.1, 0.3). Got {error!r}.")
-    return error
+    return error[0], error[1]
 
 
 def make_structural(
