@@ -140,3 +140,11 @@ def test_two_stages_need_torch_only_for_a_network():
     """
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert run.stdout.split() == ["0", "1"]
+
+
+def test_a_library_that_is_missing_inside_a_fit_is_named_with_its_command():
+    """The command line says so in place of the bare error; libraries that no extra brings are left to `doctor`."""
+    said = registry.missing_extra(ModuleNotFoundError("No module named 'torch'", name="torch"), "This")
+    assert said == f"This needs torch, which is not installed. Install it with: {registry.install_command('learn')}"
+    assert registry.missing_extra(ModuleNotFoundError("No module named 'numpy'", name="numpy"), "This") is None
+    assert "https://download.pytorch.org/whl/cpu" in said

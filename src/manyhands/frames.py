@@ -55,7 +55,7 @@ def as_known_frame(frame: Any) -> Any:
     import narwhals.stable.v2 as nw
 
     try:
-        known = nw.from_native(frame)
+        known = nw.from_native(nw.to_native(frame, pass_through=True))
     except TypeError:  # not a library that narwhals knows
         if hasattr(frame, "iloc"):  # a subclass of pandas' frames, or something that works like them
             return frame

@@ -238,12 +238,31 @@ def load_module(module: str) -> ModuleType:
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
-        if error.name not in _EXTRA_OF:
+        said = missing_extra(error, module)
+        if said is None:
             raise
-        raise MissingExtraError(
-            f"{module} needs {error.name}, which is not installed. Install it with: "
-            f"{install_command(_EXTRA_OF[error.name])}"
-        ) from None
+        raise MissingExtraError(said) from None
+
+
+def missing_extra(error: ImportError, who: str) -> str | None:
+    """Return the sentence for a library of an extra that is missing; None for any other library.
+
+    Parameters
+    ----------
+    error : ImportError
+        What the import of the library raised.
+    who : str
+        What needs the library.
+
+    Returns
+    -------
+    str or None
+        With the command that installs it.
+    """
+    if error.name not in _EXTRA_OF:
+        return None
+    command = install_command(_EXTRA_OF[error.name])
+    return f"{who} needs {error.name}, which is not installed. Install it with: {command}"
 
 
 def summary(name: str) -> str:

@@ -29,6 +29,7 @@ from manyhands.exceptions import (
     ParameterError,
     UnknownColumnsError,
 )
+from manyhands.registry import missing_extra
 
 USAGE, BAD_INPUT, LIMIT, INTERRUPTED = 2, 3, 5, 130
 _FULL = (errno.ENOSPC, errno.EFBIG)  # errors of files that we write name the file; these do not
@@ -111,7 +112,8 @@ def _run(arguments: list[str]) -> int:
     except ImportError as error:
         if (error.name or "manyhands").startswith("manyhands"):
             raise  # a bug of ours
-        return _fail(arguments, f"{error}. Run manyhands doctor, which says more.", BAD_INPUT)
+        said = missing_extra(error, "This") or f"{error}. Run manyhands doctor, which says more."
+        return _fail(arguments, said, BAD_INPUT)
     except OSError as error:
         return _fail(arguments, _sentence(error), BAD_INPUT)
     except Exception as error:
