@@ -147,7 +147,12 @@ def test_options_in_documents_exist(name):
         {"--help"}
         | OF_OTHERS
         | set(_OPTION.findall(spark_options()))
-        | {option for part in [command, *command.commands.values()] for p in part.params for option in p.opts}
+        | {
+            option
+            for part in [command, *command.commands.values()]
+            for p in part.params
+            for option in [*p.opts, *p.secondary_opts]
+        }
     )
     text = (ROOT / "docs" / name).read_text(encoding="utf-8")
     missing = sorted(set(_OPTION.findall(text)) - known)
