@@ -8,7 +8,7 @@ from manyhands.classifiers import DifficultyNetwork, difficulty_em
 from manyhands.classifiers.difficulty_em import DifficultyTerm, easiness_slope
 from manyhands.em import driver
 from manyhands.em.ability import Abilities, easiness
-from manyhands.exceptions import ParameterError
+from manyhands.exceptions import CrowdWarning, ParameterError
 from manyhands.linear import newton_ascent
 from manyhands.reproduce import load_table
 from manyhands.simulate import make_difficulty_gaussians
@@ -45,8 +45,9 @@ def test_adaptive_is_algorithm_2(some):
     np.testing.assert_allclose([*model.module_.coef_[0], *model.module_.intercept_], w, atol=0.01)
 
 
-def test_a_random_start_is_that_of_random_weights(some, monkeypatch):
-    """Line 1 of Algorithm 2 as Section 4.1 says it: from these weights the loops end where the plain ones end."""
+@pytest.mark.parametrize("passes", [1, 3])
+def test_a_random_start_is_that_of_random_weights(some, passes, monkeypatch):
+    """Line 1 of Algorithm 2 as Section 4.1 says it: plain loops from these weights go the same way."""
     X, Y, votes = some
     drawn, problems = [], []
     theta, data = difficulty_em.DifficultySteps.random_theta, difficulty_em.regression_data
@@ -54,11 +55,12 @@ def test_a_random_start_is_that_of_random_weights(some, monkeypatch):
     monkeypatch.setattr(
         difficulty_em, "regression_data", lambda *a, **k: problems.append(data(*a, **k)) or problems[-1]
     )
-    model = DifficultyEM(start="random", random_state=0, tol=1e-12, max_iter=2000, **NO_PRIORS).fit(X, votes)
+    with pytest.warns(CrowdWarning, match="not_converged"):
+        model = DifficultyEM(start="random", random_state=0, max_iter=passes, **NO_PRIORS).fit(X, votes)
     first = problems[0].rows.in_raw_features(drawn[0].weights).ravel()
-    w, _, mu = slow.algorithm_2(with_one(X), Y.tolist(), 120, first)
-    np.testing.assert_allclose(model.posterior_[:, 1], mu, atol=2e-3)
-    np.testing.assert_allclose([*model.module_.coef_[0], *model.module_.intercept_], w, atol=0.01)
+    w, abilities, _ = slow.algorithm_2(with_one(X), Y.tolist(), passes, first)
+    np.testing.assert_allclose([*model.module_.coef_[0], *model.module_.intercept_], w, atol=0.03)
+    np.testing.assert_allclose(model.ability_[:, ::-1], abilities, atol=0.2)
     others = [DifficultyEM(start="random", random_state=n).fit(X, votes).objective_[0] for n in (3, 3, 4)]
     assert others[0] == others[1] != others[2]
 

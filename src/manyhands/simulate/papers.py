@@ -513,7 +513,8 @@ def _neucrowd_labels(
 ) -> Crowd:
     """Labels of all workers on all items, with error rates by worker or by item."""
     n = n_workers if error_of == "worker" else len(truth)
-    error = _truncated_normal(n, rng) if limits is None else rng.uniform(*_checked_range(limits), n)
+    low, high = (0.0, 0.0) if limits is None else _checked_range(limits)
+    error = _truncated_normal(n, rng) if limits is None else rng.uniform(low, high, n)
     if error_of == "worker":
         return label_items(truth, one_coin(1 - error, 2), random_state=rng)
     item, worker = np.divmod(np.arange(len(truth) * n_workers, dtype=np.int32), n_workers)
