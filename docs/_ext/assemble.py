@@ -41,13 +41,14 @@ _LINKS = (  # in the documents below docs
         re.compile(r"\]\((?:\.\./)+(examples|benchmarks|src|tests|CITATION\.cff|pyproject\.toml|LICENSE)"),
         r"](/repository/\1",
     ),
+    (re.compile(r"\]\((?:\.\./)*(guides|papers)/?\)"), r"](/\1/index.md)"),
     (re.compile(r"\]\(_sections/project\.md"), "](/project.md"),
     (re.compile(r"\]\(_sections/(\w+)\.md"), r"](/\1/index.md"),
     (re.compile(r"\]\((?:\.\./)*(?:docs/)?results/?\)"), "](/results/index.md)"),
     (re.compile(r"\]\((?:\.\./)*(?:results/)?reproduced/?\)"), "](/results/index.md)"),
 )
 _LINKS_OF_ROOT = (
-    (re.compile(r"\]\(docs/results/?\)"), "](results/index.md)"),
+    (re.compile(r"\]\(docs/(guides|papers|results)/?\)"), r"](\1/index.md)"),
     (re.compile(r"\]\(docs/"), "]("),
     (re.compile(r"\]\(CONTRIBUTING\.md"), "](contributing.md"),
     (re.compile(r"\]\(CHANGELOG\.md"), "](changelog.md"),
