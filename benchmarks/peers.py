@@ -358,7 +358,7 @@ def summary(stored: dict[str, Any]) -> str:
     for method in METHODS:
         done = [name for name in names if "accuracy" in at[method, name]]
         if not done:
-            lines.append(f"| {method} | {at[method, names[0]]['reason']} | | | | |")
+            lines.append(f"| {method} | {at[method, FEATURES[0]]['reason']} | | | | |")
             continue
         lines.append(f"| {method} | {len(done)} of {len(names)} | {_figures(at, method, done)} |")
     return "\n".join(lines)
