@@ -274,7 +274,11 @@ def _warm() -> Crowd:
 def calibration_error(confidence: np.ndarray, right: np.ndarray) -> float:
     """ECE over bins of equal mass."""
     order = np.argsort(confidence, kind="stable")
-    gaps = [abs(confidence[part].mean() - right[part].mean()) * len(part) for part in np.array_split(order, BINS)]
+    gaps = [
+        abs(confidence[part].mean() - right[part].mean()) * len(part)
+        for part in np.array_split(order, BINS)
+        if len(part)
+    ]
     return float(sum(gaps) / len(order))
 
 
