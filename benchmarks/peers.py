@@ -207,8 +207,6 @@ METHODS: dict[str, tuple[str, Callable[[Crowd], np.ndarray], bool]] = {  # packa
     "crowd-kit: Wawa": ("crowd-kit", crowd_kit("Wawa"), False),
     "crowd-kit: Dawid-Skene": ("crowd-kit", crowd_kit("DawidSkene"), False),
     "crowd-kit: one-coin": ("crowd-kit", crowd_kit("OneCoinDawidSkene"), False),
-    "crowd-kit: MACE": ("crowd-kit", crowd_kit("MACE"), False),
-    "crowd-kit: GLAD": ("crowd-kit", crowd_kit("GLAD"), False),
     "peerannot: Dawid-Skene": ("peerannot", peerannot("Dawid_Skene"), False),
     "peerannot: vote shares": ("peerannot", peerannot("NaiveSoft"), False),
     "scikit-activeml: vote": ("scikit-activeml", active_vote, False),
@@ -216,6 +214,8 @@ METHODS: dict[str, tuple[str, Callable[[Crowd], np.ndarray], bool]] = {  # packa
     "manyhands: Raykar, with features": ("manyhands", our_raykar, True),
     "cleanlab: CROWDLAB, with features": ("cleanlab", crowdlab, True),
     "scikit-activeml: AnnotatorLogisticRegression, with features": ("scikit-activeml", active_regression, True),
+    "crowd-kit: MACE": ("crowd-kit", crowd_kit("MACE"), False),
+    "crowd-kit: GLAD": ("crowd-kit", crowd_kit("GLAD"), False),
 }
 
 

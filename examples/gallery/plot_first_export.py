@@ -29,6 +29,15 @@ for item, label, posterior in list(zip(model.item_ids_, model.labels_, model.pos
     print(f"item {item}: {label} ({posterior.max():.0%})")
 
 # %%
-# One of the eight workers guesses. The vertical lines are 95% intervals.
-mh.plots.workers(model, figure="matplotlib", picture=0, width=5.0)
+# One of the eight workers guesses. The lines are 95% intervals; ``mh.plots.workers(model)`` is the picture of the
+# report.
+cards = mh.score_workers(model)
+figure, axes = plt.subplots(figsize=(5, 3), layout="constrained")
+for card in cards:
+    accused = bool(set(card.alerts) & set(mh.scorecards.ACCUSATIONS))
+    color, mark = ("#c44e00", "s") if accused else ("#0072b2", "o")
+    axes.plot([card.n_labels] * 2, [card.accuracy_low, card.accuracy_high], color=color, linewidth=1)
+    axes.plot(card.n_labels, card.accuracy, color=color, marker=mark)
+    print(card.worker, f"{card.accuracy:.2f}", *card.alerts)
+axes.set(xlabel="labels of the worker", ylabel="accuracy", ylim=(0, 1))
 plt.show()

@@ -19,6 +19,7 @@ def test_the_gallery_has_its_subjects():
         assert "plt.show()" in lines and "/work" not in "\n".join(lines), path.name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_an_example_runs(path, monkeypatch, capsys):
     """From its first line to its last, without a display."""
