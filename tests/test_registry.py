@@ -114,10 +114,13 @@ def test_the_name_of_a_class_is_that_of_its_plain_constructor():
     named = {name: registry.name_of(registry.get(name)) for name in registry.names()}
     variants = {name for name in named if registry._METHODS[name][1]}  # of a class, which has one name
     plus = {name for name in named if name.endswith("-plus")}
-    assert plus == {f"{name}-plus" for name in ("crowding", "difficulty-em", "iced", "neucrowd", "self-crowd")}
-    assert all(name == known for name, known in named.items() if name not in variants | plus)
+    program = {name for name in named if name.endswith("-program")}
+    assert program == {"fixed-difficulty-em-program"} and plus == {
+        f"{name}-plus" for name in ("crowding", "difficulty-em", "iced", "neucrowd", "self-crowd")
+    }
+    assert all(name == known for name, known in named.items() if name not in variants | plus | program)
     assert {named[name] for name in variants} == {"crowd-layer-gan", "doctor-net", "spee-lfc", "contrastive"}
-    assert all(named[name] == name.removesuffix("-plus") for name in plus)
+    assert all(named[name] == name.removesuffix("-plus").removesuffix("-program") for name in plus | program)
     assert registry.name_of(type("Other", (registry.get("raykar"),), {})) is None
 
 

@@ -77,7 +77,7 @@ def test_fixed_is_algorithm_3(some, passes):
     """Vote shares as difficulty and as prior; abilities are updated (line 12), or frozen, where EM makes no pass."""
     X, Y, votes = some
     w, abilities, mu = slow.algorithm_3(with_one(X), Y.tolist(), passes)
-    how = {"tol": 1e-12, "max_iter": 1000, "ability_update": "mle"} if passes else {}
+    how = {"tol": 1e-12, "max_iter": 1000} if passes else {"ability_update": "frozen"}
     model = FixedDifficultyEM(**how, **NO_PRIORS).fit(X, votes)
     np.testing.assert_allclose(model.posterior_[:, 1], mu, atol=1e-6)
     np.testing.assert_allclose([*model.module_.coef_[0], *model.module_.intercept_], w, atol=1e-3)
@@ -221,7 +221,7 @@ def test_defaults_are_the_papers_and_plus_states_its_own():
     for model, expected in [(DifficultyEM(), printed), (FixedDifficultyEM(), printed), (DifficultyEM.plus(), ours)]:
         assert {name: getattr(model, name) for name in expected} == expected and model.threshold == 0.5
     assert DifficultyEM().prior == DifficultyEM.plus().prior == "classifier" and FixedDifficultyEM().prior == "votes"
-    assert FixedDifficultyEM().ability_update == "auto" and DifficultyEM().start == "votes"
+    assert FixedDifficultyEM().ability_update == "mle" and DifficultyEM().start == "votes"
     program = {"prior": "classifier", "ability_update": "frozen"}
     assert FixedDifficultyEM.program().get_params() == FixedDifficultyEM(**program).get_params()
 

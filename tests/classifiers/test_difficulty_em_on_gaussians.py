@@ -27,7 +27,7 @@ def fitted(gaussians):
     return [
         {
             "adaptive": DifficultyEM(floor=0.0).fit(data.X, data.crowd.annotations),
-            "fixed": FixedDifficultyEM(prior="classifier").fit(data.X, data.crowd.annotations),
+            "fixed": FixedDifficultyEM.program().fit(data.X, data.crowd.annotations),
             "original": Raykar().fit(data.X, data.crowd.annotations),
         }
         for data in gaussians
@@ -109,7 +109,7 @@ def test_the_posterior_as_difficulty_does_not_converge(gaussians, fitted):
 def test_without_an_l2_penalty_weights_grow(gaussians, fitted):
     """Fixed then has a lower accuracy on new items than with the penalty."""
     data = gaussians[0]
-    free = FixedDifficultyEM(prior="classifier", max_iter=1000, **WITHOUT_PRIORS).fit(data.X, data.crowd.annotations)
+    free = FixedDifficultyEM.program(max_iter=1000, **WITHOUT_PRIORS).fit(data.X, data.crowd.annotations)
     weights = [np.linalg.norm(one.module_.coef_) for one in (free, fitted[0]["fixed"])]
     accuracy = [np.mean(one.predict(data.X_test) == data.truth_test) for one in (free, fitted[0]["fixed"])]
     assert weights[0] > 1.3 * weights[1] and accuracy[0] < accuracy[1] - 0.01

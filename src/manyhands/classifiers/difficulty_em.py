@@ -680,11 +680,10 @@ class DifficultyEM(BaseDifficultyEM):
 class FixedDifficultyEM(BaseDifficultyEM):
     """Logistic regression with worker abilities, on items whose difficulty follows from their votes (Fixed).
 
-    The easiness and the prior of the E step come from the vote shares, as in the paper's Algorithm 3, and the abilities
-    stay at their initial values, as in the authors' program: `FixedDifficultyEM()` is neither all of the text, which
-    updates them (``ability_update="mle"``), nor all of the program. The posterior follows from the labels alone, and
-    the classifier is fitted to it. `FixedDifficultyEM.program()` is the program, in which the classifier corrects the
-    labels: it is far more accurate, and alone gives the published curves.
+    `FixedDifficultyEM()` is the paper's Algorithm 3: the easiness and the prior of the E step come from the vote
+    shares, and the M step updates the abilities. The posterior then follows from the labels alone, and the classifier
+    is fitted to it. `FixedDifficultyEM.program()` (registry name "fixed-difficulty-em-program") is the authors'
+    program, in which the classifier corrects the labels: it is far more accurate, and alone gives the published curves.
 
     Use it where items differ in difficulty and have several labels each, but features do not tell which are hard.
 
@@ -698,7 +697,7 @@ class FixedDifficultyEM(BaseDifficultyEM):
     floor : float or None, default=0.0
         Easiness of the hardest items as a share of that of the easiest: 0 as in the paper (labels on the hardest items
         are pure chance), 1 where all items are equal; None is estimated.
-    ability_update : {"auto", "mle", "map", "frozen"}, default="auto"
+    ability_update : {"auto", "mle", "map", "frozen"}, default="mle"
         M step of the abilities: maximum likelihood; maximum a posteriori with a Gaussian of `precision` around the
         initial values; or fixed at the initial values. "auto" is "frozen" with ``difficulty="votes"``, where the
         likelihood is bounded by `max_ability` only, and otherwise "mle".
@@ -777,7 +776,7 @@ class FixedDifficultyEM(BaseDifficultyEM):
         difficulty: str = "votes",
         prior: str = "votes",
         floor: float | None = 0.0,
-        ability_update: str = "auto",
+        ability_update: str = "mle",
         errors: str = "uniform",
         right: float = 1.0,
         wrong: float = 0.5,

@@ -600,7 +600,7 @@ def _predicted(model: Any, X: Any) -> Any:
 # Registry name -> revision, from 2 on.
 REVISIONS: dict[str, int] = {
     "difficulty-em": 2,  # gradient through difficulty, one Newton step a pass
-    "fixed-difficulty-em": 2,  # vote shares as prior, plain, one Newton step a pass, not accelerated
+    "fixed-difficulty-em": 3,  # 2: vote shares as prior, plain, one Newton step a pass; 3: abilities are updated
     "crowd-layer-gan": 2,  # the printed discriminator, all pairs
     "crowd-layer-generator": 2,  # the published CrowdInG imputes, all pairs
     "crowd-layer-graph": 2,  # all pairs

@@ -221,7 +221,7 @@ folds.
   aggnet, and `prior-adjusted` divides the predictions of a method by the class shares that it estimated.
 - All rows are of one run at one commit, but for methods that were measured again after a change: `siamese` (its
   start), `pooled-dawid-skene` (overruling and power of the posterior) and what builds on it, `neucrowd-plus` and
-  two-stage rows.
+  two-stage rows, and `fixed-difficulty-em` (its M step).
 - `self-crowd` as published expects features as they are, with which it is far better on labelme
   ([Self-Crowd](self-crowd.md)). Here all methods have standardised features, so its rank is not that of the published
   setting, which `manyhands train -m self-crowd` follows."""
