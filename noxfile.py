@@ -8,6 +8,7 @@ import nox
 
 nox.options.default_venv_backend = "uv"
 nox.options.sessions = ["lowest", "newest"]
+CPU_BUILDS = "https://download.pytorch.org/whl/cpu"  # torch without libraries for GPUs
 PYTHONS = ["3.11", "3.12", "3.13", "3.14", "3.15"]
 # Tests of numbers, files and commands; what documents, types and the style of the source need is left to `make test`.
 NUMERICAL = ["aggregation", "em", "metrics", "scorecards", "sharded", "simulate", "trust", "_core"]
@@ -39,10 +40,11 @@ def newest(session: nox.Session) -> None:
     run_tests(session)
 
 
-@nox.session(python="3.11")
+@nox.session(python="3.11", venv_backend="venv")  # uv would take all packages of PyTorch's index from there
 def types(session: nox.Session) -> None:
     """Everything exported has a type that every checker knows; examples are strict."""
-    session.install(".", "pyright", "mypy", "-c", "constraints.txt", "torch")
+    session.install("-c", "constraints.txt", "torch", "--extra-index-url", CPU_BUILDS)
+    session.install("-c", "constraints.txt", ".", "pyright", "mypy")
     complete = f"{session.create_tmp()}/complete.json"
     command = ("pyright", "--verifytypes", "manyhands", "--ignoreexternal", "--outputjson")
     with open(complete, "w", encoding="utf-8") as file:

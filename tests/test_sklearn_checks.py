@@ -60,7 +60,10 @@ METHODS = {
 LEAST = {"raykar": 35, "two-stage": 35, "difficulty-em": 35}  # checks that pass; with scikit-learn 1.6 there are 36
 
 
-@pytest.mark.parametrize("name", METHODS)
+SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in METHODS if name != "raykar"]
+
+
+@pytest.mark.parametrize("name", ["raykar", *SLOW])
 def test_methods_with_features_pass_the_checks_that_apply(name):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # one worker per item: notes on what that does not allow to conclude
