@@ -8,7 +8,6 @@ import nox
 
 nox.options.default_venv_backend = "uv"
 nox.options.sessions = ["lowest", "newest"]
-CPU_BUILDS = "https://download.pytorch.org/whl/cpu"  # torch without libraries for GPUs
 PYTHONS = ["3.11", "3.12", "3.13", "3.14", "3.15"]
 # Tests of numbers, files and commands; what documents, types and the style of the source need is left to `make test`.
 NUMERICAL = ["aggregation", "em", "metrics", "scorecards", "sharded", "simulate", "trust", "_core"]
@@ -40,10 +39,12 @@ def newest(session: nox.Session) -> None:
     run_tests(session)
 
 
-@nox.session(python="3.11", venv_backend="venv")  # uv would take all packages of PyTorch's index from there
+@nox.session(
+    python="3.11", venv_backend="venv"
+)  # pip, for PIP_EXTRA_INDEX_URL: PyTorch's builds without libraries for GPUs
 def types(session: nox.Session) -> None:
     """Everything exported has a type that every checker knows; examples are strict."""
-    session.install("-c", "constraints.txt", "torch", "--extra-index-url", CPU_BUILDS)
+    session.install("-c", "constraints.txt", "torch")
     session.install("-c", "constraints.txt", ".", "pyright", "mypy")
     complete = f"{session.create_tmp()}/complete.json"
     command = ("pyright", "--verifytypes", "manyhands", "--ignoreexternal", "--outputjson")

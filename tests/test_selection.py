@@ -16,12 +16,8 @@ def variable(name):
 def test_the_fast_selection_has_a_part_of_every_package():
     """Each folder of tests has a file with the marker."""
     files = [path for path in (ROOT / "tests").glob("*/test_*.py")]
-    folders = {path.parent.name for path in files} - {
-        "golden",
-        "contracts",
-        "browser",
-        "spark",
-    }  # environments of their own
+    of_their_own = {"golden", "contracts", "browser", "spark", "wheels"}  # environments
+    folders = {path.parent.name for path in files} - of_their_own
     fast = {path.parent.name for path in files if "pytest.mark.fast" in path.read_text(encoding="utf-8")}
     assert folders and not folders - fast, f"no fast test in {sorted(folders - fast)}"
 
