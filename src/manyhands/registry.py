@@ -55,7 +55,8 @@ _DOCTOR_NET = "manyhands.classifiers.doctor_net:DoctorNet"  # three ways to weig
 _IMPUTED = "manyhands.classifiers.imputation:ImputedCrowdLayer"  # four models that impute
 _NEUCROWD = "manyhands.representation.neucrowd:NeuCrowd"  # a representation learner that classifies too
 
-# A paper's name gives the paper's method; "-plus" names ours, which is built on it.
+# A paper's name gives the paper's method; "-plus" names ours, which is built on it, and "-program" the form of the
+# authors' program where that is another method.
 _CLASSIFIERS: dict[str, tuple[str, dict[str, Any]]] = {
     "aggnet": ("manyhands.classifiers.aggnet:AggNet", {}),
     "conal": ("manyhands.classifiers.conal:CoNAL", {}),
@@ -75,6 +76,7 @@ _CLASSIFIERS: dict[str, tuple[str, dict[str, Any]]] = {
     "doctor-net-iwdn": (_DOCTOR_NET, {"weights": "item"}),
     "ensemble": ("manyhands.classifiers.wrappers:Ensemble", {}),
     "fixed-difficulty-em": ("manyhands.classifiers.difficulty_em:FixedDifficultyEM", {}),
+    "fixed-difficulty-em-program": ("manyhands.classifiers.difficulty_em:FixedDifficultyEM.program", {}),
     "iced": ("manyhands.classifiers.iced:ICED", {}),
     "iced-plus": ("manyhands.classifiers.iced:ICED.plus", {}),
     "max-mig": ("manyhands.classifiers.max_mig:MaxMIG", {}),

@@ -44,14 +44,43 @@ def test_adaptive_is_algorithm_2(some):
     np.testing.assert_allclose([*model.module_.coef_[0], *model.module_.intercept_], w, atol=0.01)
 
 
-def test_fixed_is_algorithm_3(some):
-    """Plain vote shares as difficulty and as prior; the classifier is the regression on the posterior."""
+def test_a_random_start_is_that_of_random_weights(some, monkeypatch):
+    """Line 1 of Algorithm 2 as Section 4.1 says it: from these weights the loops end where the plain ones end."""
     X, Y, votes = some
-    w, mu = slow.algorithm_3(with_one(X), Y.tolist())
-    model = FixedDifficultyEM(**NO_PRIORS).fit(X, votes)
-    np.testing.assert_allclose(model.posterior_[:, 1], mu, atol=1e-8)
-    np.testing.assert_allclose([*model.module_.coef_[0], *model.module_.intercept_], w, atol=1e-4)
-    np.testing.assert_allclose(model.ability_[:, ::-1], slow.initial_abilities(Y.tolist()), atol=1e-5)
+    drawn, problems = [], []
+    theta, data = difficulty_em.DifficultySteps.random_theta, difficulty_em.regression_data
+    monkeypatch.setattr(
+        difficulty_em.DifficultySteps, "random_theta", lambda *a: drawn.append(theta(*a)) or drawn[-1]
+    )
+    monkeypatch.setattr(
+        difficulty_em, "regression_data", lambda *a, **k: problems.append(data(*a, **k)) or problems[-1]
+    )
+    model = DifficultyEM(start="random", random_state=0, tol=1e-12, max_iter=2000, **NO_PRIORS).fit(X, votes)
+    first = problems[0].rows.in_raw_features(drawn[0].weights).ravel()
+    w, _, mu = slow.algorithm_2(with_one(X), Y.tolist(), 80, first)
+    np.testing.assert_allclose(model.posterior_[:, 1], mu, atol=2e-3)
+    np.testing.assert_allclose([*model.module_.coef_[0], *model.module_.intercept_], w, atol=0.01)
+    others = [DifficultyEM(start="random", random_state=n).fit(X, votes).objective_[0] for n in (3, 3, 4)]
+    assert others[0] == others[1] != others[2]
+
+
+def test_the_best_of_several_random_starts_is_kept(some):
+    """By the objective, of as many starts as `n_init` says."""
+    X, _, votes = some
+    one, five = (DifficultyEM(start="random", n_init=n, random_state=0).fit(X, votes).objective_[-1] for n in (1, 5))
+    assert five >= one
+
+
+@pytest.mark.parametrize("passes", [0, 40])
+def test_fixed_is_algorithm_3(some, passes):
+    """Vote shares as difficulty and as prior; abilities are updated (line 12), or frozen, where EM makes no pass."""
+    X, Y, votes = some
+    w, abilities, mu = slow.algorithm_3(with_one(X), Y.tolist(), passes)
+    how = {"tol": 1e-12, "max_iter": 1000} if passes else {"ability_update": "frozen"}
+    model = FixedDifficultyEM(**how, **NO_PRIORS).fit(X, votes)
+    np.testing.assert_allclose(model.posterior_[:, 1], mu, atol=1e-6)
+    np.testing.assert_allclose([*model.module_.coef_[0], *model.module_.intercept_], w, atol=1e-3)
+    np.testing.assert_allclose(model.ability_[:, ::-1], abilities, atol=1e-3)
     np.testing.assert_allclose((1 - model.difficulty_) / 4, (Y.mean(axis=1) - 0.5) ** 2, atol=1e-12)
 
 
@@ -164,7 +193,7 @@ def test_vote_shares_are_plain_unless_smoothed(some):
 def test_the_classifier_as_prior_of_fixed_corrects_labels(whole):
     """The program's prior against that of Algorithm 3, on the reference data."""
     votes, truth = whole.crowd.annotations, whole.crowd.truth
-    printed, program = (FixedDifficultyEM(prior=prior).fit(whole.X, votes) for prior in ("votes", "classifier"))
+    printed, program = (make().fit(whole.X, votes) for make in (FixedDifficultyEM, FixedDifficultyEM.program))
     right = [np.mean(model.posterior_.argmax(axis=1) == truth) for model in (printed, program)]
     assert right[0] == pytest.approx(0.647, abs=0.02) and right[1] > 0.9
 
@@ -191,3 +220,6 @@ def test_defaults_are_the_papers_and_plus_states_its_own():
     for model, expected in [(DifficultyEM(), printed), (FixedDifficultyEM(), printed), (DifficultyEM.plus(), ours)]:
         assert {name: getattr(model, name) for name in expected} == expected and model.threshold == 0.5
     assert DifficultyEM().prior == DifficultyEM.plus().prior == "classifier" and FixedDifficultyEM().prior == "votes"
+    assert FixedDifficultyEM().ability_update == "mle" and DifficultyEM().start == "votes"
+    program = {"prior": "classifier", "ability_update": "frozen"}
+    assert FixedDifficultyEM.program().get_params() == FixedDifficultyEM(**program).get_params()

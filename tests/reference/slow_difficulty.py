@@ -133,10 +133,13 @@ def logistic_regression(X, mu, w, steps):
     return w
 
 
-def algorithm_2(X, Y, passes):
-    """Adaptive Difficulty EM of two classes as printed; the last column of X is 1. Weights, abilities and posterior."""
+def algorithm_2(X, Y, passes, w=None):
+    """Adaptive Difficulty EM of two classes as printed; the last column of X is 1. Weights, abilities and posterior.
+
+    The first weights are those given, or fitted to the vote shares.
+    """
     abilities, mu = initial_abilities(Y), [sum(row) / len(row) for row in Y]
-    w = logistic_regression(X, mu, np.zeros(X.shape[1]), 5)
+    w = logistic_regression(X, mu, np.zeros(X.shape[1]), 5) if w is None else w
     for _ in range(passes):
         p = [sigma(float(np.dot(w, x))) for x in X]
         mu, _ = e_step(Y, abilities, p, [(q - 0.5) ** 2 for q in p])
@@ -146,8 +149,15 @@ def algorithm_2(X, Y, passes):
     return w, abilities, mu
 
 
-def algorithm_3(X, Y):
-    """Fixed Difficulty EM of two classes as printed, but with abilities where they begin. Weights and posterior."""
-    share = [sum(row) / len(row) for row in Y]
-    mu, _ = e_step(Y, initial_abilities(Y), share, [(q - 0.5) ** 2 for q in share])
-    return logistic_regression(X, mu, np.zeros(X.shape[1]), 12), mu
+def algorithm_3(X, Y, passes=0):
+    """Fixed Difficulty EM of two classes as printed; abilities stay where they begin without passes.
+
+    Weights, abilities and posterior.
+    """
+    share, abilities = [sum(row) / len(row) for row in Y], initial_abilities(Y)
+    easy = [(q - 0.5) ** 2 for q in share]
+    for _ in range(passes):
+        mu, _ = e_step(Y, abilities, share, easy)
+        abilities = ability_step(Y, mu, easy, abilities)
+    mu, _ = e_step(Y, abilities, share, easy)
+    return logistic_regression(X, mu, np.zeros(X.shape[1]), 12), abilities, mu

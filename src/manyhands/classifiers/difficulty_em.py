@@ -22,7 +22,8 @@ and 0 are classes c in general; lambda^1 and lambda^2 are `ability[:, c]`; (p_i 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -31,7 +32,7 @@ import numpy.typing as npt
 
 from manyhands._core import elementary
 from manyhands._core.arrays import Array
-from manyhands._core.randomness import Seed
+from manyhands._core.randomness import Seed, make_generator
 from manyhands.annotations import Annotations
 from manyhands.classifiers.base import CrowdClassifier
 from manyhands.classifiers.network import FitResult, TrainingContext
@@ -62,7 +63,7 @@ from manyhands.em.ability import (
     with_floor,
 )
 from manyhands.em.driver import EMResult, run_em
-from manyhands.em.e_step import Gold, initial_posterior
+from manyhands.em.e_step import Gold, initial_posterior, initial_posteriors
 from manyhands.em.kernels import sums_by
 from manyhands.em.noise import safe_log
 from manyhands.exceptions import ParameterError
@@ -197,7 +198,7 @@ class DifficultySteps:
     shares p-hat_i. The sufficient statistics of `run_em` are the posterior mu, flat. Every item has a label or gold.
     The lines of Algorithm 2, in brackets those of Algorithm 3, whose lines 3 to 5 are `easiness` by votes:
 
-        line 1               theta = maximise(mu of the start)
+        line 1               theta = maximise(mu of the start), or `random_theta` (Section 4.1)
         line 2               T of Algorithm 1: `n_newton_steps`
         line 3 (6)           while not convergent: `run_em`
         lines 4-8 (7-11)         mu = expect(theta): mu_i = a_i p_i / (a_i p_i + b_i (1 - p_i))
@@ -212,6 +213,7 @@ class DifficultySteps:
     gold: Gold
     ridge: float
     likelihood: list[float] = field(default_factory=list)  # log p(labels) after each pass of the present run
+    first: Theta | None = None  # what the first M step continues from; None where it starts from weights of 0
 
     @cached_property
     def model(self) -> AbilityModel:
@@ -244,6 +246,28 @@ class DifficultySteps:
         )
         return result, [self.likelihood[number] for number in result.kept]
 
+    def runs(self, n_init: int, random_state: Seed) -> Iterator[tuple[EMResult[Theta], list[float]]]:
+        """Run from every start: posteriors of the votes (`RegressionData.starts`), or random weights of the classifier.
+
+        Line 1 by Section 4.1: "We randomly initialize the classifier parameter omega", and abilities by Appendix A.3. The
+        E step at this theta then gives the posterior from which the loop starts.
+        """
+        if self.method.start == "votes":
+            random = make_generator(random_state).spawn(n_init - 1)
+            yield from map(self.run, initial_posteriors(self.votes, self.gold, self.model.pseudo_counts, random))
+        else:
+            for rng in make_generator(random_state).spawn(n_init):
+                steps = replace(self, first=self.random_theta(rng))
+                assert steps.first is not None
+                yield steps.run(steps.expect(steps.first)[0])
+
+    def random_theta(self, rng: np.random.Generator) -> Theta:
+        """Weights from a standard normal distribution (ours; the paper names none), and abilities of the vote shares."""
+        weights = rng.standard_normal((self.X.shape[1] + 1, n_columns(self.votes.n_classes)))
+        floor = self.method.floor or 0.0
+        d = with_floor(self.easiness(initial_posterior(self.votes, self.gold), weights), floor)
+        return Theta(weights, self.initial, d, floor)
+
     def expect(self, theta: Theta) -> tuple[Array, float]:
         """E step: lines 4 to 8 of Algorithm 2, 7 to 11 of Algorithm 3; also the objective.
 
@@ -266,6 +290,7 @@ class DifficultySteps:
         """
         mu = statistics.reshape(-1, self.votes.n_classes) + np.finfo(float).tiny
         mu /= mu.sum(axis=1, keepdims=True)  # rows of an extrapolation need not sum to 1
+        previous = self.first if previous is None else previous
         workers, floor = (self.initial, 0.0) if previous is None else (previous.workers, previous.floor)
         # Lines 9 to 11 of Algorithm 1: omega = omega - H^-1 g; its T (line 1) is the number of Newton steps.
         term = None
@@ -382,6 +407,7 @@ REGRESSION_CONSTRAINTS: dict[str, Constraint] = DIFFICULTY_CONSTRAINTS | {
     "tol": Number(least=0),
     "n_init": Number(whole=True, least=1),
     "random_state": RandomState(),
+    "start": OneOf(("votes", "random")),
 }
 
 
@@ -448,6 +474,7 @@ class BaseDifficultyEM(CrowdClassifier):
         vote_smoothing: float = 0.0,
         accelerate: bool = False,
         threshold: float = 0.5,
+        start: str = "votes",
     ) -> None:
         self.difficulty = difficulty
         self.prior = prior
@@ -469,6 +496,7 @@ class BaseDifficultyEM(CrowdClassifier):
         self.vote_smoothing = vote_smoothing
         self.accelerate = accelerate
         self.threshold = threshold
+        self.start = start
 
     def _trains_network(self) -> bool:
         return False
@@ -480,8 +508,7 @@ class BaseDifficultyEM(CrowdClassifier):
         check_threshold(self.threshold, n_classes)
         problem = regression_data(data, X, self.ridge, standardise=self.standardise)
         steps = DifficultySteps(self, problem.rows.X, problem.votes, problem.gold, problem.ridge)
-        starts = problem.starts(steps.model.pseudo_counts, self.n_init, self.random_state)
-        best, likelihood = max((steps.run(start) for start in starts), key=lambda run: run[0].history[-1])
+        best, likelihood = max(steps.runs(self.n_init, self.random_state), key=lambda run: run[0].history[-1])
         theta, weights = best.params, problem.rows.in_raw_features(best.params.weights)
         # The E step for all items, those without labels included.
         log_p = log_proba(X, weights, n_classes)
@@ -573,7 +600,7 @@ class DifficultyEM(BaseDifficultyEM):
         Stop when the objective is estimated to be within this share of its optimum.
     n_init : int, default=1
         Number of starts: the first from the vote shares, the others random. Where the vote is wrong on most gold items
-        beyond chance, a start from gold is added.
+        beyond chance, a start from gold is added. With ``start="random"`` all of them are random weights.
     random_state : int, numpy.random.Generator or None, default=None
         Seed of the random starts.
     difficulty_gradient : bool, default=True
@@ -589,6 +616,9 @@ class DifficultyEM(BaseDifficultyEM):
     threshold : float, default=0.5
         Two classes: the second class is predicted where its probability is at least this (the paper's xi, which it
         must exceed there). Any other value than 0.5 is refused with more classes.
+    start : {"votes", "random"}, default="votes"
+        Where EM starts: from the vote shares, to which the classifier is fitted by the first M step, or from random
+        weights of the classifier, as printed.
 
     Notes
     -----
@@ -600,9 +630,13 @@ class DifficultyEM(BaseDifficultyEM):
     the classifier uses the exact slope through the easiness and the expected curvature (Fisher scoring), since the
     exact curvature may have the wrong sign, and is halved where the objective would decrease: so the printed gradient
     is stable. Abilities are at their optimum after each iteration, by Newton's method in place of gradient steps of
-    unstated size. The paper initializes the classifier at random; here its first weights are fitted to the vote shares.
-    The paper has no priors: `right`, `wrong` and `ridge` keep estimates finite where a worker has no labels of a class,
+    unstated size. The paper has no priors: `right`, `wrong` and `ridge` keep estimates finite where a worker has no labels of a class,
     or where the classes can be separated.
+
+    The start is a reading. Section 4.1 initializes the classifier at random (``start="random"``); from some random weights
+    EM then ends with the two classes exchanged, at a lower objective, and `n_init` keeps the best of several
+    (``manyhands reproduce difficulty-em/starts``). ``start="votes"`` fits the first weights to the vote shares, from which
+    the paper takes its initial abilities too.
 
     References
     ----------
@@ -640,10 +674,10 @@ class DifficultyEM(BaseDifficultyEM):
 class FixedDifficultyEM(BaseDifficultyEM):
     """Logistic regression with worker abilities, on items whose difficulty follows from their votes (Fixed).
 
-    The easiness and the prior of the E step come from the vote shares, as in the paper's Algorithm 3, and the abilities
-    stay at their initial values. The posterior then follows from the labels alone, and the classifier is fitted to it.
-    With ``prior="classifier"``, as in the authors' program, the classifier corrects the labels, which is far more
-    accurate; use that where the posterior matters.
+    `FixedDifficultyEM()` is the paper's Algorithm 3: the easiness and the prior of the E step come from the vote shares,
+    and the M step updates the abilities. The posterior then follows from the labels alone, and the classifier is fitted
+    to it. `FixedDifficultyEM.program()` (registry name "fixed-difficulty-em-program") is the authors' program, in which the
+    classifier corrects the labels: it is far more accurate, and alone gives the published curves.
 
     Use it where items differ in difficulty and have several labels each, but features do not tell which are hard.
 
@@ -657,7 +691,7 @@ class FixedDifficultyEM(BaseDifficultyEM):
     floor : float or None, default=0.0
         Easiness of the hardest items as a share of that of the easiest: 0 as in the paper (labels on the hardest items
         are pure chance), 1 where all items are equal; None is estimated.
-    ability_update : {"auto", "mle", "map", "frozen"}, default="auto"
+    ability_update : {"auto", "mle", "map", "frozen"}, default="mle"
         M step of the abilities: maximum likelihood; maximum a posteriori with a Gaussian of `precision` around the
         initial values; or fixed at the initial values. "auto" is "frozen" with ``difficulty="votes"``, where the
         likelihood is bounded by `max_ability` only, and otherwise "mle".
@@ -685,7 +719,7 @@ class FixedDifficultyEM(BaseDifficultyEM):
         Stop when the objective is estimated to be within this share of its optimum.
     n_init : int, default=1
         Number of starts: the first from the vote shares, the others random. Where the vote is wrong on most gold items
-        beyond chance, a start from gold is added.
+        beyond chance, a start from gold is added. With ``start="random"`` all of them are random weights.
     random_state : int, numpy.random.Generator or None, default=None
         Seed of the random starts.
     difficulty_gradient : bool, default=True
@@ -701,6 +735,9 @@ class FixedDifficultyEM(BaseDifficultyEM):
     threshold : float, default=0.5
         Two classes: the second class is predicted where its probability is at least this (the paper's xi, which it
         must exceed there). Any other value than 0.5 is refused with more classes.
+    start : {"votes", "random"}, default="votes"
+        Where EM starts: from the vote shares, to which the classifier is fitted by the first M step, or from random
+        weights of the classifier, as printed.
 
     Notes
     -----
@@ -709,11 +746,11 @@ class FixedDifficultyEM(BaseDifficultyEM):
     Where the print contradicts itself: the square of p - 1/2 is in both factors of the likelihood (without it, the
     probabilities of the two labels do not sum to 1); initial abilities have no logarithm of counts; gradients ascend.
 
-    Frozen abilities are not what the paper's text says, but what its program amounts to: there abilities hardly leave
-    their initial values. The printed M step (``ability_update="mle"``) degenerates. Votes that agree make an item easy,
-    and there every worker is right: the likelihood is largest with all abilities at `max_ability`. On the paper's
-    Gaussian data with ``prior="classifier"`` the area under the ROC of the labels is then 0.86 in place of 0.97, and
-    the error of the expertise 0.3 in place of 0.05 (``manyhands reproduce difficulty-em/readings``).
+    The printed M step of the abilities (line 12 of Algorithm 3) degenerates: votes that agree make an item easy, and
+    there every worker is right, so that the likelihood is largest with all abilities at `max_ability`. In the authors'
+    program abilities hardly leave their initial values, which `program()` takes as "frozen", and the prior is the
+    classifier's. With that prior and the printed M step the area under the ROC of the labels on the paper's Gaussian
+    data is 0.86 in place of 0.97 (``manyhands reproduce difficulty-em/readings``).
 
     References
     ----------
@@ -733,7 +770,7 @@ class FixedDifficultyEM(BaseDifficultyEM):
         difficulty: str = "votes",
         prior: str = "votes",
         floor: float | None = 0.0,
-        ability_update: str = "auto",
+        ability_update: str = "mle",
         errors: str = "uniform",
         right: float = 1.0,
         wrong: float = 0.5,
@@ -751,9 +788,25 @@ class FixedDifficultyEM(BaseDifficultyEM):
         vote_smoothing: float = 0.0,
         accelerate: bool = False,
         threshold: float = 0.5,
+        start: str = "votes",
     ) -> None:
         super().__init__(
             difficulty, prior, floor, ability_update, errors, right, wrong, precision, max_ability, ridge, standardise,
             newton_steps, max_iter, tol, n_init, random_state, difficulty_gradient=difficulty_gradient,
-            vote_smoothing=vote_smoothing, accelerate=accelerate, threshold=threshold,
+            vote_smoothing=vote_smoothing, accelerate=accelerate, threshold=threshold, start=start,
         )  # fmt: skip
+
+    @classmethod
+    def program(cls, **changes: Any) -> Self:
+        """Fixed Difficulty EM as in the authors' program: the classifier is the prior, and abilities stay as they start.
+
+        Parameters
+        ----------
+        **changes : object
+            Constructor parameters that differ.
+
+        Returns
+        -------
+        FixedDifficultyEM
+        """
+        return cls(prior="classifier", ability_update="frozen").set_params(**changes)

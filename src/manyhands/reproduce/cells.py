@@ -281,7 +281,7 @@ _HELDOUT_REGRESSION = "heldout-regression"  # after a representation learner: he
 _NONE = "none"
 _QUICK_EPOCHS = 3
 _QUICK_SETTINGS = 2
-_RANDOM_RESTARTS_ONLY = ("Raykar", "DifficultyEM", "FixedDifficultyEM")  # classes that are random for n_init > 1 only
+_RANDOM_RESTARTS_ONLY = ("Raykar", "DifficultyEM", "FixedDifficultyEM")  # random for n_init > 1 or start="random" only
 
 
 def make_estimator(
@@ -326,7 +326,7 @@ def is_random(row: Row) -> bool:
         return "random_state" in registry.create(setting.get("aggregator", registry.DEFAULT)).get_params()
     model = registry.create(row.method)
     if type(model).__name__ in _RANDOM_RESTARTS_ONLY:
-        return bool(setting.get("n_init", 1) != 1)
+        return bool(setting.get("n_init", 1) != 1 or setting.get("start") == "random")
     return "random_state" in model.get_params()
 
 
@@ -598,7 +598,7 @@ def _predicted(model: Any, X: Any) -> Any:
 # Registry name -> revision, from 2 on.
 REVISIONS: dict[str, int] = {
     "difficulty-em": 2,  # gradient through difficulty, one Newton step a pass
-    "fixed-difficulty-em": 2,  # vote shares as prior, plain, one Newton step a pass, not accelerated
+    "fixed-difficulty-em": 3,  # 2: vote shares as prior, plain, one Newton step a pass; 3: abilities are updated
     "crowd-layer-gan": 2,  # the printed discriminator, all pairs
     "crowd-layer-generator": 2,  # the published CrowdInG imputes, all pairs
     "crowd-layer-graph": 2,  # all pairs
