@@ -38,7 +38,7 @@ _LINKS = (  # in the documents below docs
     (re.compile(r"\]\((?:\.\./)+CHANGELOG\.md"), "](/changelog.md"),
     (re.compile(r"\]\((?:\.\./)+README\.md"), "](/index.md"),
     (
-        re.compile(r"\]\((?:\.\./)+(examples|benchmarks|src|tests|CITATION\.cff|pyproject\.toml|LICENSE)"),
+        re.compile(r"\]\((?:\.\./)+(examples|benchmarks|src|tests|CITATION\.cff|pyproject\.toml|LICENSE|SECURITY\.md|CODE_OF_CONDUCT\.md|noxfile\.py)"),
         r"](/repository/\1",
     ),
     (re.compile(r"\]\((?:\.\./)*(guides|papers)/?\)"), r"](/\1/index.md)"),
@@ -53,7 +53,7 @@ _LINKS_OF_ROOT = (
     (re.compile(r"\]\(CONTRIBUTING\.md"), "](contributing.md"),
     (re.compile(r"\]\(CHANGELOG\.md"), "](changelog.md"),
     (re.compile(r"\]\(README\.md"), "](index.md"),
-    (re.compile(r"\]\((examples|benchmarks|src|tests|CITATION\.cff|pyproject\.toml|LICENSE)"), r"](repository/\1"),
+    (re.compile(r"\]\((examples|benchmarks|src|tests|CITATION\.cff|pyproject\.toml|LICENSE|SECURITY\.md|CODE_OF_CONDUCT\.md|noxfile\.py)"), r"](repository/\1"),
 )
 
 
