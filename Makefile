@@ -111,7 +111,7 @@ test-browser: $(BROWSER)/ready
 # The site. cleanlab and crowd-kit are in the gallery; torch and all other methods are documented.
 $(DOCS)/ready: pyproject.toml constraints.txt setup.py $(wildcard src/manyhands/_*.[ch])
 	test -x $(DOCS)/bin/python || $(PYTHON) -m venv $(DOCS)
-	$(DOCS)/bin/python $(PIP) -e '.[docs,learn]' pytest hypothesis playwright axe-playwright-python
+	$(DOCS)/bin/python $(PIP) -e '.[docs,learn,notebook]' pytest hypothesis nbclient playwright axe-playwright-python
 	touch $@
 
 # Sphinx reads again what changed. Every warning is an error, a reference that leads nowhere too.

@@ -26,19 +26,23 @@ import method_pages  # noqa: E402
 _PLACES = {  # a file -> its page; the folder _sections has the first page of each part of the site
     ROOT / "CHANGELOG.md": "changelog.md",
     ROOT / "CONTRIBUTING.md": "contributing.md",
+    ROOT / "CODE_OF_CONDUCT.md": "code-of-conduct.md",
+    ROOT / "SECURITY.md": "security.md",
     DOCS / "_sections" / "guides.md": "guides/index.md",
     DOCS / "_sections" / "papers.md": "papers/index.md",
     DOCS / "_sections" / "project.md": "project.md",
     DOCS / "_sections" / "results.md": "results/index.md",
 }
 _LEFT_OUT = {"_ext", "_sections", "_static", "_templates", "inventories"}  # of docs: what Sphinx reads from there
-_FROM_ROOT = {"CHANGELOG.md", "CONTRIBUTING.md"}
+_FROM_ROOT = {"CHANGELOG.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "SECURITY.md"}
 _LINKS = (  # in the documents below docs
     (re.compile(r"\]\((?:\.\./)+CONTRIBUTING\.md"), "](/contributing.md"),
     (re.compile(r"\]\((?:\.\./)+CHANGELOG\.md"), "](/changelog.md"),
+    (re.compile(r"\]\((?:\.\./)+CODE_OF_CONDUCT\.md"), "](/code-of-conduct.md"),
+    (re.compile(r"\]\((?:\.\./)+SECURITY\.md"), "](/security.md"),
     (re.compile(r"\]\((?:\.\./)+README\.md"), "](/index.md"),
     (
-        re.compile(r"\]\((?:\.\./)+(examples|benchmarks|src|tests|CITATION\.cff|pyproject\.toml|LICENSE|SECURITY\.md|CODE_OF_CONDUCT\.md|noxfile\.py)"),
+        re.compile(r"\]\((?:\.\./)+(examples|benchmarks|src|tests|CITATION\.cff|pyproject\.toml|LICENSE|noxfile\.py)"),
         r"](/repository/\1",
     ),
     (re.compile(r"\]\((?:\.\./)*(guides|papers)/?\)"), r"](/\1/index.md)"),
@@ -52,8 +56,13 @@ _LINKS_OF_ROOT = (
     (re.compile(r"\]\(docs/"), "]("),
     (re.compile(r"\]\(CONTRIBUTING\.md"), "](contributing.md"),
     (re.compile(r"\]\(CHANGELOG\.md"), "](changelog.md"),
+    (re.compile(r"\]\(CODE_OF_CONDUCT\.md"), "](code-of-conduct.md"),
+    (re.compile(r"\]\(SECURITY\.md"), "](security.md"),
     (re.compile(r"\]\(README\.md"), "](index.md"),
-    (re.compile(r"\]\((examples|benchmarks|src|tests|CITATION\.cff|pyproject\.toml|LICENSE|SECURITY\.md|CODE_OF_CONDUCT\.md|noxfile\.py)"), r"](repository/\1"),
+    (
+        re.compile(r"\]\((examples|benchmarks|src|tests|CITATION\.cff|pyproject\.toml|LICENSE|noxfile\.py)"),
+        r"](repository/\1",
+    ),
 )
 
 
