@@ -34,6 +34,7 @@ _PLACES = {  # a file -> its page; the folder _sections has the first page of ea
     DOCS / "_sections" / "results.md": "results/index.md",
 }
 _LEFT_OUT = {"_ext", "_sections", "_static", "_templates", "inventories"}  # of docs: what Sphinx reads from there
+_WIDE = "---\nhtml_theme.sidebar_secondary.remove: true\n---\n\n"  # the tables of the papers have five columns
 _FROM_ROOT = {"CHANGELOG.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "SECURITY.md"}
 _LINKS = (  # in the documents below docs
     (re.compile(r"\]\((?:\.\./)+CONTRIBUTING\.md"), "](/contributing.md"),
@@ -114,7 +115,7 @@ def _text(path: Path) -> str:
     text = path.read_text(encoding="utf-8")
     for pattern, new in _LINKS_OF_ROOT if path.name in _FROM_ROOT else _LINKS:
         text = pattern.sub(new, text)
-    return text
+    return _WIDE + text if path.parent == DOCS / "papers" else text
 
 
 def _write(path: Path, content: bytes) -> None:
