@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "manyhands"
 DOCUMENTS = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
 DOCUMENTS += sorted((ROOT / "docs").rglob("*.md"))
-# Of the names in migration.md and history.md the old ones are gone; a test of its own looks at the new ones of the former.
+# Old names are in these two on purpose; a test of its own looks at the new ones of migration.md.
 OF_OLD_NAMES = {ROOT / "docs" / "migration.md", ROOT / "docs" / "history.md"}
 GUIDES = [ROOT / "README.md", *sorted(set((ROOT / "docs").glob("*.md")) - OF_OLD_NAMES)]
 GUIDES += [path for folder in ("guides", "papers") for path in sorted((ROOT / "docs" / folder).glob("*.md"))]

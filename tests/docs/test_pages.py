@@ -20,7 +20,8 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = [DOCS / "get-started.md", DOCS / "which-method.md", *sorted((DOCS / "guides").glob("*.md"))]
 PAGES += sorted(DOCS.glob("coming-from-*.md"))
-TRANSCRIPTS = [ROOT / "README.md", *PAGES, *sorted((DOCS / "papers").glob("*.md"))]
+TRANSCRIPTS = [ROOT / "README.md", DOCS / "index.md", *PAGES, *sorted((DOCS / "papers").glob("*.md"))]
+TRANSCRIPTS += [pytest.param(DOCS / "learning.md", marks=pytest.mark.slow)]  # trains six models
 NO_COMMAND = {"spark.md", "imbalanced-sparse-few-labels.md"}  # a cluster, which tests/spark have; Python alone
 
 _CODE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -69,11 +70,29 @@ def make_files(folder):
         fires = np.flatnonzero(rng.random(200) < np.where(truth == of_class, hit, false))
         rows += [(item, name, f"class {of_class}") for item in fires.tolist()]
     write(folder / "functions.csv", "item,worker,label", rows)
+    make_features(folder, votes, crowd.truth)
     import polars
 
     large = mh.simulate.make_crowd(300, 20, n_classes=3, random_state=0).annotations
     columns = {"item": large.item.astype(str), "worker": large.worker.astype(str), "label": large.label.astype(str)}
     polars.DataFrame(columns).write_parquet(folder / "huge.parquet")
+
+
+def make_features(folder, votes, truth):
+    """Labels with arrays, texts and known classes of the same items."""
+    rows = [(i, f"w{w}", f"c{k}") for i, w, k in zip(votes.item.tolist(), votes.worker.tolist(), votes.label.tolist())]
+    for name in ("ratings.csv", "tickets.csv"):
+        write(folder / name, "item,worker,label", rows)
+    items = np.arange(len(truth))
+    X = np.random.default_rng(0).normal(size=(len(truth), 4)) + 2 * truth[:, None]
+    for name in ("X.npz", "new.npz", "test.npz"):
+        np.savez(folder / name, X=X, ids=items.astype(str))
+    words = ("it arrived late and broken", "very good and works well")
+    write(folder / "texts.csv", "item,text", [(i, f"{words[k]} {i}") for i, k in zip(items.tolist(), truth.tolist())])
+    known = [(i, f"c{k}") for i, k in zip(items.tolist(), truth.tolist())]
+    write(folder / "known.csv", "item,label", known[:10])
+    write(folder / "truth.csv", "item,label", known)
+    shutil.copy(ROOT / "examples" / "export.json", folder)
 
 
 def write(path, head, rows):
