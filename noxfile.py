@@ -12,7 +12,7 @@ PYTHONS = ["3.11", "3.12", "3.13", "3.14", "3.15"]
 # Tests of numbers, files and commands; what documents, types and the style of the source need is left to `make test`.
 NUMERICAL = ["aggregation", "em", "metrics", "scorecards", "sharded", "simulate", "trust", "_core"]
 FILES = ["io", "jobs", "cli", "report", "test_frames.py", "test_comparison.py", "test_persistence_aggregators.py"]
-UNMARKED = "not (slow or browser or spark or contracts or wheels)"
+UNMARKED = "not (slow or browser or spark or contracts or documents or wheels)"
 
 
 def run_tests(session: nox.Session) -> None:
